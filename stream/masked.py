@@ -64,33 +64,26 @@ class _Mask:
     def __init__(self, log: Log, look_s: float) -> None:
         self._look_s = look_s
         self._lock = threading.Lock()
-        self._forgotten = Forgotten(log)
+        self.forgotten = Forgotten(log)
         self._looked_at = time.monotonic()
 
     def look(self) -> int:
         """The version of the ledger; 0 while no host is forgotten. While the log is away, the last known one."""
         if time.monotonic() - self._looked_at >= self._look_s:
             with self._lock, suppress(LogUnavailable):
-                self._forgotten.refresh()
+                self.forgotten.refresh()
             self._looked_at = time.monotonic()
-        return self._forgotten.version
+        return self.forgotten.version
 
-    @property
-    def is_pending(self) -> bool:
-        return self._forgotten.is_pending
-
-    def covers(self, site: str) -> bool:
-        return self._forgotten.covers(site)
+    def covers(self, record: Message | Output) -> bool:
+        """Whether the record is of a forgotten host."""
+        return record.topic not in _NOT_OF_SITES and self.forgotten.covers(site_of_key(record.key))
 
     def blank(self, message: Message) -> Message:
         """The message, or a tombstone in its place."""
-        if message.topic in _NOT_OF_SITES or not self.covers(site_of_key(message.key)):
+        if not self.covers(message):
             return message
         return replace(message, key=b"", value=None, headers=NO_HEADERS, damage="", may_return=False)
-
-    def drop(self, outputs: Sequence[Output]) -> Sequence[Output]:
-        """The outputs of other hosts."""
-        return [each for each in outputs if each.topic in _NOT_OF_SITES or not self.covers(site_of_key(each.key))]
 
 
 class _MaskedLog(ForwardingLog):
@@ -102,7 +95,9 @@ class _MaskedLog(ForwardingLog):
         self._mask = _Mask(log, look_s)
 
     def append(self, outputs: Sequence[Output]) -> list[int]:
-        return self._log.append(self._mask.drop(outputs) if self._mask.look() else outputs)
+        if self._mask.look():
+            outputs = [output for output in outputs if not self._mask.covers(output)]
+        return self._log.append(outputs)
 
     def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
         return self._masked(self._log.read(topic, partition, start, stop))
@@ -114,7 +109,7 @@ class _MaskedLog(ForwardingLog):
         entries = self._log.dump_state(store, partition)
         if not self._mask.look():
             return entries
-        return (entry for entry in entries if not self._mask.covers(site_of_key(entry.key)))
+        return (entry for entry in entries if not self._mask.forgotten.covers(site_of_key(entry.key)))
 
     def join(
         self,
@@ -152,8 +147,17 @@ class _MaskedMember(ForwardingMember):
         messages = self._member.poll(timeout_s, max_records, max_bytes)
         if not version:
             return messages
-        if self._sweep is not None and self._mask.is_pending:
-            self._sweep_state(self._sweep)
+        if self._sweep is not None and self._mask.forgotten.is_pending:
+            owned = self._member.assignment()
+            changes = {}
+            for partition, epoch in owned.items():
+                if self._swept.get(partition) != epoch:
+                    removed = self._sweep(self._member.state(partition), self._mask.forgotten.covers)
+                    if removed:
+                        changes[partition] = removed
+            if changes:
+                self._member.commit(Commit(state=changes))
+            self._swept = dict(owned)
         return [self._mask.blank(message) for message in messages]
 
     def assignment(self) -> Mapping[int, int]:
@@ -165,15 +169,3 @@ class _MaskedMember(ForwardingMember):
         if self._mask.look() != self._version:
             raise Fenced("a host was forgotten meanwhile: the batch is read again without it")
         self._member.commit(commit)
-
-    def _sweep_state(self, sweep: Sweep) -> None:
-        owned = self._member.assignment()
-        changes = {}
-        for partition, epoch in owned.items():
-            if self._swept.get(partition) != epoch:
-                removed = sweep(self._member.state(partition), self._mask.covers)
-                if removed:
-                    changes[partition] = removed
-        if changes:
-            self._member.commit(Commit(state=changes))
-        self._swept = dict(owned)

@@ -100,7 +100,6 @@ def _rules_of(topic: str, partitions: int) -> Topic:
 
 
 def _groups_of(log: Log, topics: Iterable[str]) -> dict[str, dict[str, list[int | None]]]:
-    """Group -> topic -> committed offsets."""
     groups: dict[str, dict[str, list[int | None]]] = {}
     for group in log.groups():
         for topic in topics:

@@ -102,5 +102,4 @@ def _plain(value: Any) -> Any:
 
 
 def _json(value: Any) -> str:
-    """JSON text; structs have their field names."""
     return msgspec.json.encode(_plain(value)).decode()

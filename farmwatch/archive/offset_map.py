@@ -90,7 +90,6 @@ def _letter_in(message: Message) -> DeadLetter | None:
 
 
 def _run_in(message: Message) -> Run | None:
-    """The run of a record of `control`, if it is a run's row."""
     if message.topic != CONTROL or not message.key.startswith(RUN_KEY) or message.value is None:
         return None
     return msgspec.msgpack.decode(message.value, type=Run)

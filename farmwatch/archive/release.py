@@ -43,11 +43,9 @@ from stream.text.user_errors import NotFound
 _LIBRARIES = ("trafilatura", "justext", "lxml", "py3langid", "rensa", "resiliparse")  # packages on which texts depend
 _SCORES = [
     *(Column(name, "text", name) for name in ("site", "page_id", "fetch_id", "text_digest", "detector")),
-    *(
-        Column("score", "number", "score"),
-        Column("flag", "truth", "flag"),
-        Column("fetched_at", "integer", "fetched_at"),
-    ),
+    Column("score", "number", "score"),
+    Column("flag", "truth", "flag"),
+    Column("fetched_at", "integer", "fetched_at"),
 ]
 
 
@@ -130,21 +128,19 @@ def _scores(log: Log, store: str, rows: Sequence[SiteState]) -> Iterator[list[An
     for partition, of_partition in sorted(wanted.items()):
         with log.read_state(store, partition) as state:
             for row in of_partition:
-                yield from _scores_of(row, SiteTally.load(state.get(row.site.encode()), row.term_end - row.term_start))
-
-
-def _scores_of(row: SiteState, tally: SiteTally) -> Iterator[list[Any]]:
-    said = tally.scores.get(row.detector, {})
-    pages = [
-        (page_id, page)
-        for page_id, page in tally.of_term(row.term).pages.items()
-        if page.digest == row.digest and page.article
-    ]
-    for page_id, page in sorted(pages, key=lambda one: ((one[1].evidence or one[1]).fetched_at, one[0])):
-        text = said.get(page.text_digest)
-        if text is not None and text.flag is not None:
-            at = page.fetched_at
-            yield [row.site, page_id, page.fetch_id, page.text_digest, row.detector, text.score, text.flag, at]
+                tally = SiteTally.load(state.get(row.site.encode()), row.term_end - row.term_start)
+                said = tally.scores.get(row.detector, {})
+                pages = [
+                    (page_id, page)
+                    for page_id, page in tally.of_term(row.term).pages.items()
+                    if page.digest == row.digest and page.article
+                ]
+                pages.sort(key=lambda named: ((named[1].evidence or named[1]).fetched_at, named[0]))
+                for page_id, page in pages:
+                    text = said.get(page.text_digest)
+                    if text is not None and text.flag is not None:
+                        ids = (row.site, page_id, page.fetch_id, page.text_digest, row.detector)
+                        yield [*ids, text.score, text.flag, page.fetched_at]
 
 
 def _versions(run: Run, now_ms: int) -> dict[str, Any]:

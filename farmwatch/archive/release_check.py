@@ -20,7 +20,7 @@ from stream.text.user_errors import FarmwatchError
 SITES_FILE, LABELS_FILE = "sites.jsonl", "labels.jsonl"
 SETTINGS_FILE, RATE_FILE = "settings.json", "rate.json"
 _CLOSE = 1e-6  # the last digits depend on the processor
-_WORDS = ("remarks", "judged_remarks", "canary_remark", "change")  # they follow from the numbers
+_WORDS = ("remarks", "judged_remarks", "canary_remark", "change", "design_effect")  # not in a bundle: they follow
 _EMPTY_ROW = msgspec.structs.asdict(SiteState(id="", site=""))
 T = TypeVar("T")
 
@@ -43,11 +43,14 @@ class ReleaseCheck:
     @property
     def differs(self) -> list[str]:
         """The fields that differ."""
-        return [
-            name
-            for name in RateLine.__struct_fields__
-            if name not in _WORDS and not _same(getattr(self.stored, name), getattr(self.recomputed, name))
-        ]
+        differing = []
+        for name in RateLine.__struct_fields__:
+            stored, recomputed = getattr(self.stored, name), getattr(self.recomputed, name)
+            is_number = isinstance(stored, float) and isinstance(recomputed, float)
+            is_same = math.isclose(stored, recomputed, abs_tol=_CLOSE) if is_number else stored == recomputed
+            if not is_same and name not in _WORDS:
+                differing.append(name)
+        return differing
 
     @property
     def ok(self) -> bool:
@@ -85,9 +88,3 @@ def _read(file: Path, kind: type[T]) -> T:
         return msgspec.json.decode(file.read_bytes(), type=kind)
     except msgspec.MsgspecError as error:
         raise FarmwatchError(f"{file}: not as this version of farmwatch writes it: {error}") from error
-
-
-def _same(one: object, other: object) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, abs_tol=_CLOSE)
-    return one == other

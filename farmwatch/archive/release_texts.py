@@ -57,14 +57,7 @@ pages once.
 _LABELS = "| `labels.jsonl` | the labels of the review, by fetch id and site; forgotten hosts have no name |\n"
 
 
-def readme(
-    rate: RateLine,
-    run: Run,
-    sites: Sequence[SiteState],
-    config: Config,
-    now_ms: int,
-    missing_ms: int,
-) -> str:
+def readme(rate: RateLine, run: Run, sites: Sequence[SiteState], config: Config, now_ms: int, missing_ms: int) -> str:
     """README.md. `missing_ms`: retention has removed verdicts before this time; 0 = none."""
     level, review = config.rate.confidence, config.rate.review
     return _README.format(

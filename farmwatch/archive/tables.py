@@ -67,15 +67,13 @@ def _ms(day: date) -> int:
 
 
 def _columns(record: type[Record], *left_out: str, renamed: Mapping[str, str] | None = None) -> list[Column]:
-    hints = get_type_hints(record)
-    names = [name for name in record.__struct_fields__ if name not in ("v", *left_out)]
-    return [Column((renamed or {}).get(name, name), _kind(hints[name]), name) for name in names]
-
-
-def _kind(hint: Any) -> Kind:
-    kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    (known,) = [kind for kind in kinds if kind is not type(None)]
-    return _KINDS.get(known, "json")
+    columns = []
+    for name, hint in get_type_hints(record).items():
+        if name in record.__struct_fields__ and name not in ("v", *left_out):
+            kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+            (kind,) = [kind for kind in kinds if kind is not type(None)]
+            columns.append(Column((renamed or {}).get(name, name), _KINDS.get(kind, "json"), name))
+    return columns
 
 
 # the names of `rate --json`
@@ -83,10 +81,7 @@ _POINT = {"rate": "judged_share", "low": "judged_low", "high": "judged_high", "m
 _POINT |= {"share_low": "look_low", "share_high": "look_high", "share_method": "method"}
 _POINT |= {"share_low_once": "low", "share_high_once": "high"}
 COLUMNS: dict[What, list[Column]] = {
-    "pages": [
-        *_columns(Page, "body", "headers", renamed={"id": "fetch_id"}),
-        Column("html", "text", "html"),
-    ],
+    "pages": [*_columns(Page, "body", "headers", renamed={"id": "fetch_id"}), Column("html", "text", "html")],
     "verdicts": _columns(Verdict, renamed={"id": "fetch_id"}),
     "scores": _columns(Score, "id"),
     "sites": _columns(SiteState, "id", "former"),

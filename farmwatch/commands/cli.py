@@ -59,10 +59,7 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
         "detectors": ("detectors.detectors:detectors", "List the detectors, and whether each is calibrated."),
         "calibrate": ("detectors.calibrate:calibrate", "Choose a detector's threshold on labelled texts."),
         "train-detector": ("lab.detector.command:train_detector", "Learn the numbers of the built-in detector."),
-        "train-sites": (
-            "lab.sites.command:train_sites",
-            "Learn how sites are told apart by their page scores.",
-        ),
+        "train-sites": ("lab.sites.command:train_sites", "Learn how sites are told apart by their page scores."),
     },
     "Checks": {
         "doctor": ("checks.installation:doctor", "Check the installation: OK, WARN or FAIL, and the remedy."),
@@ -77,10 +74,7 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
         "copy": ("archive.copy:copy", "Copy a log into an empty one, between the embedded log and Kafka."),
         "export": ("archive.export:export", "Write pages, verdicts, scores, sites or rates into a file."),
         "release": ("archive.release:release", "Write a citable bundle: data, versions, and the numbers."),
-        "templates": (
-            "archive.templates:templates",
-            "Split archived pages; list sites that share a template.",
-        ),
+        "templates": ("archive.templates:templates", "Split archived pages; list sites that share a template."),
     },
     "Pipes: one JSON object a line in and out, no log": {
         "measure": ("pipes.pipes:measure", "Pages to features."),

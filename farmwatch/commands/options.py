@@ -20,9 +20,7 @@ AT_LEAST_0 = Number(gte=0)
 Jobs = Annotated[
     int,
     Parameter(
-        name=["--jobs", "-j"],
-        help="Worker processes; 0 = one per core.",
-        validator=Number(gte=0, lte=MOST_PROCESSES),
+        name=["--jobs", "-j"], help="Worker processes; 0 = one per core.", validator=Number(gte=0, lte=MOST_PROCESSES)
     ),
 ]
 AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON in place of a table.")]
@@ -93,10 +91,7 @@ JUST_CONFIGURED = Configured()
 
 
 def host_of(named: str, option: str = "--site") -> str:
-    """The host in an option, as the log spells it; capitals, Unicode and URLs are accepted.
-
-    Raises UsageError.
-    """
+    """The host in an option, as the log spells it; capitals, Unicode and URLs are accepted. Raises UsageError."""
     try:
         return site_of(named if "://" in named else f"http://{named}/")
     except UnusableUrl as error:

@@ -1,7 +1,4 @@
-"""The configuration of a process: one TOML file, composed of every package's settings.
-
-Precedence: flag > FARMWATCH_* > file > default. docs/reference/configuration.md lists every setting.
-"""
+"""The configuration of a process: one TOML file, composed of every package's settings."""
 
 from __future__ import annotations
 
@@ -17,7 +14,6 @@ from crawler.settings import CrawlSettings
 from crawler.sources.settings import SearchSettings
 from farmwatch.config.layers import (
     MOST_BYTES,
-    Layer,
     from_document,
     from_environment,
     from_flags,
@@ -79,19 +75,20 @@ class LoadedConfig:
 def load(
     file: Path | None = None, flags: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> LoadedConfig:
-    """Read the configuration. `flags` are `path=value`; `file` None looks for the default one.
-
-    Raises ConfigError with the setting's path.
-    """
+    """Read the configuration. `flags` are `path=value`; `file` None looks for the default one. Raises ConfigError."""
     variables = os.environ if environment is None else environment
-    source = _find(file, variables)
-    layers: list[Layer] = [from_flags(Config, flags)]
-    env_layer, warnings = from_environment(Config, variables)
-    layers.append(env_layer)
-    if source is not None:
-        layers.append(from_document(Config, _parse_file(source), str(source)))
+    if file is None:
+        home = variables.get("XDG_CONFIG_HOME") or str(Path(variables.get("HOME", "~")).expanduser() / ".config")
+        candidates = (Path(FILE_NAME), Path(home) / "farmwatch" / FILE_NAME)
+        file = next((candidate for candidate in candidates if candidate.is_file()), None)
+    elif not file.is_file():
+        raise ConfigError(f"{file}: no such configuration file")
+    from_variables, warnings = from_environment(Config, variables)
+    layers = [from_flags(Config, flags), from_variables]
+    if file is not None:
+        layers.append(from_document(Config, _parse_file(file), str(file)))
     config, origins = resolve(Config, layers)
-    return LoadedConfig(config, origins, warnings, source)
+    return LoadedConfig(config, origins, warnings, file)
 
 
 def setting_rows(loaded: LoadedConfig) -> list[tuple[str, Any, str]]:
@@ -103,18 +100,6 @@ def setting_rows(loaded: LoadedConfig) -> list[tuple[str, Any, str]]:
             value = getattr(value, name)
         rows.append((path, masked(setting, value), loaded.origins[path]))
     return rows
-
-
-def _find(file: Path | None, variables: Mapping[str, str]) -> Path | None:
-    if file is not None:
-        if not file.is_file():
-            raise ConfigError(f"{file}: no such configuration file")
-        return file
-    home = variables.get("XDG_CONFIG_HOME") or str(Path(variables.get("HOME", "~")).expanduser() / ".config")
-    for candidate in (Path(FILE_NAME), Path(home) / "farmwatch" / FILE_NAME):
-        if candidate.is_file():
-            return candidate
-    return None
 
 
 def _parse_file(file: Path) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 
@@ -21,10 +21,17 @@ def known_detectors(config: Config) -> list[KnownDetector]:
     """Every detector of this farmwatch, configured ones first. Raises ConfigError for tally.detector."""
     names = [*config.score.detectors, *(name for name in sorted(DETECTORS) if name not in config.score.detectors)]
     judging = tallied_name(config)
-    known = [_known(name, config, name == judging) for name in names]
-    if judging is not None:
-        return known
-    return [replace(one, judges_sites=one.identity == config.tally.detector) for one in known]
+    known = []
+    for name in names:
+        configured, judges = name in config.score.detectors, name == judging
+        try:
+            ((identity, warning),) = detector_warnings(msgspec.structs.replace(config.score, detectors=[name])).items()
+        except ScoringError as error:
+            known.append(KnownDetector(name, configured, judges, "", False, "", in_full(error)))
+        else:
+            judges = identity == config.tally.detector if judging is None else judges
+            known.append(KnownDetector(name, configured, judges, identity, calibrated(identity), warning, ""))
+    return known
 
 
 def configured_warnings(config: Config) -> dict[str, str]:
@@ -40,10 +47,7 @@ def configured_warnings(config: Config) -> dict[str, str]:
 
 
 def load_configured_detector(config: Config) -> Detector:
-    """The detector whose scores decide site verdicts; the first of [score] if only its identity is configured.
-
-    Raises ConfigError, and as `load_detectors`.
-    """
+    """The detector whose scores decide site verdicts; the first of [score] if only its identity is configured."""
     name = tallied_name(config) or config.score.detectors[0]
     return load_detectors(msgspec.structs.replace(config.score, detectors=[name]))[0]
 
@@ -59,16 +63,6 @@ class KnownDetector:
     calibrated: bool
     warning: str
     problem: str
-
-
-def _known(name: str, config: Config, judges_sites: bool) -> KnownDetector:
-    configured = name in config.score.detectors
-    alone = msgspec.structs.replace(config.score, detectors=[name])
-    try:
-        ((identity, warning),) = detector_warnings(alone).items()
-    except ScoringError as error:
-        return KnownDetector(name, configured, judges_sites, "", False, "", in_full(error))
-    return KnownDetector(name, configured, judges_sites, identity, calibrated(identity), warning, "")
 
 
 def caveats(config: Config, identities: Iterable[str]) -> dict[str, str]:

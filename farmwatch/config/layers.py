@@ -207,7 +207,6 @@ def _convert(setting: Setting, raw: Any, origin: str, text: bool) -> Any:
 
 
 def _refuse_not_finite(value: Any) -> None:
-    """Raise ValueError for NaN or an infinite number, in any table or list."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"expected a finite number, got {value}")
     if isinstance(value, dict | list):
@@ -229,7 +228,6 @@ def shown_value(value: str) -> str:
 
 
 def _decode(kind: type, value: Any) -> Any:
-    """Convert to a type that msgspec does not know."""
     if kind is Path and isinstance(value, str):
         return Path(value)
     raise ValueError(f"expected {kind.__name__}, got {type(value).__name__}")
@@ -260,9 +258,11 @@ def _without_secrets(name: str, plain: Any) -> Any:
     if isinstance(plain, str) and name == "key_prefix":
         return MASK if plain else plain
     if isinstance(plain, str) and name == "url":
-        return _QUERY_VALUE.sub(
-            lambda match: (match[1] or "") + (match[2] if _FIELDS.fullmatch(match[2]) else MASK), plain
-        )
+
+        def hidden(match: re.Match[str]) -> str:
+            return (match[1] or "") + (match[2] if _FIELDS.fullmatch(match[2]) else MASK)
+
+        return _QUERY_VALUE.sub(hidden, plain)
     return plain
 
 

@@ -49,10 +49,7 @@ def opened(config: Config, *, write: bool = False, create: bool = False, is_mask
 
 
 def open_configured(config: Config, *, read_only: bool = False, is_masked: bool = True) -> Log:
-    """The configured log, with or without its forgotten hosts; `read_only` as for `open_log`.
-
-    Raises StreamError, ConfigError for an unknown form of URL, LogUnavailable.
-    """
+    """The configured log, with or without its forgotten hosts. Raises StreamError, ConfigError, LogUnavailable."""
     options: dict[str, Any] = {}
     check_log_url(config)
     if config.log.url.startswith("kafka:"):

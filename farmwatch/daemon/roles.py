@@ -91,7 +91,7 @@ def build_stage(
         return MeasureStage(config.measure, run=measuring_run(names.features), names=names, metrics=metrics)
     if role is Role.JUDGE:
         from filters.stages.judge import JudgeStage
-        from replay.live.score_backlog import backlog, scores_of_backlog
+        from replay.rows.scores import backlog, scores_of_backlog
 
         if log is None or not live.run.detector:
             return JudgeStage(live.ruleset, run=run, names=names)

@@ -42,6 +42,11 @@ _HUMAN_SITES: dict[str, tuple[str, Family]] = {
     "handbook.slitherandson.example": ("Slither and Son", Family.MAGAZINE),
     SLOW_HOST: ("Patient Pages", Family.JOURNAL),
 }
+_TEXT = {"Content-Type": "text/plain; charset=utf-8"}
+_CLOSED_SITE = {
+    "/robots.txt": Response(headers=_TEXT, body=b"User-agent: *\nDisallow: /\n"),
+    "/": Response(headers=_TEXT, body=b"robots.txt disallows this page: a crawler that shows it is wrong.\n"),
+}
 _HUMAN_AUTHOR = "the authors of the Python documentation"
 
 
@@ -73,7 +78,7 @@ def build_demo_web(*, slow_s: float = 0.3) -> DemoWeb:
         sites[host] = DemoSite(host, name, family, articles, author=_HUMAN_AUTHOR, delay_s=delay_s)
         truth[host] = Truth.HUMAN
     expected: dict[str, str] = {**truth, SMALL_HOST: SiteClass.UNCLASSIFIABLE, CLOSED_HOST: SiteClass.UNCLASSIFIABLE}
-    return DemoWeb({**sites, CLOSED_HOST: _closed_site()}, list(_hits(sites)), truth, expected)
+    return DemoWeb({**sites, CLOSED_HOST: _CLOSED_SITE}, list(_hits(sites)), truth, expected)
 
 
 def _hits(sites: Mapping[str, DemoSite]) -> Iterator[dict[str, object]]:
@@ -84,12 +89,3 @@ def _hits(sites: Mapping[str, DemoSite]) -> Iterator[dict[str, object]]:
         for rank, result in enumerate(results, 1):
             host, slash, path = result.partition("/")
             yield {"query": query, "rank": rank, "url": f"http://{host}{slash + path or next(next_articles[host])}"}
-
-
-def _closed_site() -> dict[str, Response]:
-    """A site whose robots.txt disallows everything."""
-    text = {"Content-Type": "text/plain; charset=utf-8"}
-    return {
-        "/robots.txt": Response(headers=text, body=b"User-agent: *\nDisallow: /\n"),
-        "/": Response(headers=text, body=b"robots.txt disallows this page: a crawler that shows it is wrong.\n"),
-    }

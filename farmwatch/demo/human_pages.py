@@ -60,10 +60,7 @@ def prose(topics: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def human_pages(topics: Mapping[str, str] | None = None, *, page_words: int = PAGE_WORDS) -> list[HumanPage]:
-    """Cut the prose of `topics` (default: those of the running Python) into pages of at least `page_words` words.
-
-    A rest that is too short for a page is dropped.
-    """
+    """Cut the prose of `topics` (default: those of the running Python) into pages of at least `page_words` words."""
     pages: list[HumanPage] = []
     titles: Counter[str] = Counter()
     title, paragraphs, words = "", list[str](), 0
@@ -84,8 +81,15 @@ def human_pages(topics: Mapping[str, str] | None = None, *, page_words: int = PA
 
 
 def _paragraph(lines: list[str]) -> str:
-    """The block as one line of plain prose; "" if it is not prose."""
-    text = _FOOTNOTE.sub("", " ".join(line.strip() for line in _body(lines)))
+    """The block as one line of plain prose; "" if it is not prose or its lines differ in indent."""
+    item = _ITEM.match(lines[0]) if lines else None
+    if item:  # without its mark
+        lines = [lines[0][item.end() :], *(line.removeprefix(" " * item.end()) for line in lines[1:])]
+    elif len(lines) > 1 and all(line.startswith(" ") for line in lines[1:]):  # a definition, without its term
+        lines = textwrap.dedent("\n".join(lines[1:])).splitlines()
+    if any(line.startswith((" ", "* ")) for line in lines):
+        return ""
+    text = _FOOTNOTE.sub("", " ".join(line.strip() for line in lines))
     if not text or _NOT_PROSE.search(text) or _LABEL.match(text) or not text[0].isupper() or text[-1] not in ".!?":
         return ""
     text = _plain(text)
@@ -95,18 +99,7 @@ def _paragraph(lines: list[str]) -> str:
     return text
 
 
-def _body(lines: list[str]) -> list[str]:
-    """Lines of the same indent: of a list item without its mark, of a definition without its term; else none."""
-    item = _ITEM.match(lines[0]) if lines else None
-    if item:
-        lines = [lines[0][item.end() :], *(line.removeprefix(" " * item.end()) for line in lines[1:])]
-    elif len(lines) > 1 and all(line.startswith(" ") for line in lines[1:]):
-        lines = textwrap.dedent("\n".join(lines[1:])).splitlines()
-    return [] if any(line.startswith((" ", "* ")) for line in lines) else lines
-
-
 def _plain(text: str) -> str:
-    """Remove the rest of markup: emphasis, quoted literals, references in brackets."""
     for pattern, replacement in ((_SECTION_REFERENCE, ""), (_EMPHASIS, r"\1"), (_LITERAL, r"\1")):
         text = pattern.sub(replacement, text)
     return " ".join(text.split())

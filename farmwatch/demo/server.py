@@ -83,14 +83,12 @@ class LoopbackWeb:
     async def _answer(self, request: web.BaseRequest) -> web.Response:
         started = time.monotonic()
         host = _PORT.sub("", request.headers.get("Host", "")).lower().rstrip(".")
-        response = self._find(host, request.raw_path)
+        response = NOT_FOUND
+        for path in (request.raw_path, request.raw_path.partition("?")[0]):
+            with suppress(KeyError):
+                response = self._hosts[host][path]
+                break
         if response.delay_s > 0:
             await asyncio.sleep(response.delay_s)
         self.requests.append(ServedRequest(started, host, request.raw_path))
         return web.Response(status=response.status, headers=response.headers, body=response.body)
-
-    def _find(self, host: str, path: str) -> Response:
-        for candidate in (path, path.partition("?")[0]):
-            with suppress(KeyError):
-                return self._hosts[host][candidate]
-        return NOT_FOUND

@@ -56,11 +56,7 @@ class Family(StrEnum):
     MANUAL = "manual"
 
 
-_ARTICLE_PATHS = {
-    Family.MAGAZINE: "/2026/04/{}/",
-    Family.JOURNAL: "/posts/{}.html",
-    Family.MANUAL: "/book/{}",
-}
+_ARTICLE_PATHS = {Family.MAGAZINE: "/2026/04/{}/", Family.JOURNAL: "/posts/{}.html", Family.MANUAL: "/book/{}"}
 
 
 class Article(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -109,7 +105,11 @@ class DemoSite(dict[str, Response]):
         self.articles = {_ARTICLE_PATHS[family].format(text.slug): text for text in texts}
         self._add_articles()
         self._add_indexes()
-        self._add_oddities()
+        self._add_page(LOGIN, "Log in", _LOGIN_FORM)
+        self._add_page(NEARLY_EMPTY, "Contact", Markup("<p>Write to us any time.</p>"))
+        draft = Markup("<p>This page is disallowed by robots.txt: a crawler that shows it is wrong.</p>")
+        self._add_page(DISALLOWED, "Drafts", draft)
+        self[OLD_PATH] = Response(301, {"Location": next(iter(self.articles))})
         self._add_for_crawlers()
         self.update({path: replace(response, delay_s=delay_s) for path, response in self.items()})
 
@@ -146,7 +146,12 @@ class DemoSite(dict[str, Response]):
 
     def _article(self, path: str, text: Article, number: int, related: Sequence[Link]) -> Response:
         published = f"2026-04-{1 + number % 28:02}"
-        return self._page(PageContent(path, text.title, _text_html(text.text), published, related))
+        blocks = [block.strip() for block in text.text.split("\n\n") if block.strip()]
+        main = Markup("\n").join(
+            Markup("<h2>{}</h2>").format(block[3:]) if block.startswith("## ") else Markup("<p>{}</p>").format(block)
+            for block in blocks
+        )
+        return self._page(PageContent(path, text.title, main, published, related))
 
     def _add_indexes(self) -> None:
         card = Markup('<div class="card"><h3><a href="{}">{}</a></h3><p>{}</p></div>')
@@ -158,13 +163,6 @@ class DemoSite(dict[str, Response]):
         self._add_page(TAG_INDEX, "All topics", _links_html(self._links()))
         extra = [(REPEATED, "From our partners"), (OLD_PATH, "Where we began"), ("/gone", "Archive")]
         self._add_page(LINK_LIST, "Useful resources", _links_html([*extra, *self._links()]))
-
-    def _add_oddities(self) -> None:
-        self._add_page(LOGIN, "Log in", _LOGIN_FORM)
-        self._add_page(NEARLY_EMPTY, "Contact", Markup("<p>Write to us any time.</p>"))
-        draft = Markup("<p>This page is disallowed by robots.txt: a crawler that shows it is wrong.</p>")
-        self._add_page(DISALLOWED, "Drafts", draft)
-        self[OLD_PATH] = Response(301, {"Location": next(iter(self.articles))})
 
     def _add_for_crawlers(self) -> None:
         """robots.txt, and a sitemap without the last two articles, which only links lead to."""
@@ -189,15 +187,6 @@ def _templates() -> Environment:
     templates = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     templates.globals["links"] = _links_html
     return templates
-
-
-def _text_html(text: str) -> Markup:
-    """Paragraphs and `## ` headings as HTML."""
-    blocks = [block.strip() for block in text.split("\n\n") if block.strip()]
-    return Markup("\n").join(
-        Markup("<h2>{}</h2>").format(block[3:]) if block.startswith("## ") else Markup("<p>{}</p>").format(block)
-        for block in blocks
-    )
 
 
 def _links_html(links: Sequence[Link]) -> Markup:

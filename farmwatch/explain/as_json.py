@@ -10,15 +10,11 @@ from farmwatch.pipes.lines import structure_by_name, verdict_line
 from filters.duplicates.lines import marked_lines
 from filters.quality.names import MEASURES
 from filters.settings import MeasureSettings
-from stream.schema.records import Features, Score
+from stream.schema.records import Features
 
 _SCORE = ("detector", "score", "p_llm", "flag", "abstain", "tokens")
 _EXACT = 2**53  # floats up to here are exact integers
-_LIMITS = {
-    "too_many_elements": ("max_elements",),
-    "timeout": ("time_limit_s",),
-    "out_of_memory": ("memory_bytes",),
-}
+_LIMITS = {"too_many_elements": ("max_elements",), "timeout": ("time_limit_s",), "out_of_memory": ("memory_bytes",)}
 """Extraction error -> settings of MEASURE that may be its limit."""
 
 
@@ -32,8 +28,7 @@ def as_json(page: PageExplanation) -> dict[str, Any]:
         "source": page.source,
         "judged": page.judged,
         "extract": {
-            "path": features.extract_path,
-            "error": features.extract_error,
+            **{"path": features.extract_path, "error": features.extract_error},
             "limits": limits(features.extract_error, page.settings),
         },
         "measures": features.measures,
@@ -50,19 +45,18 @@ def as_json(page: PageExplanation) -> dict[str, Any]:
             "bytes": len(page.scored_text.encode("utf-8", "replace")),
             "digest": page.verdict.text_digest,
         },
-        "repeats": []
-        if repeats is None
-        else [
+        "repeats": [
             {"text": part.text, "bytes": part.size_bytes, "seen_on": list(part.seen_on), "pages": part.pages}
-            for part in repeats.passages()
+            for part in ([] if repeats is None else repeats.passages())
         ],
         "repeats_differ": page.differs,
         "earlier_pages": None if repeats is None else repeats.compared,
-        "score": None if page.score is None else _score(page.score),
-        "other_score": None
-        if other is None
-        else {**_score(other.score), "text": other.text, "ruleset": other.kept_by[0], "digest": other.kept_by[1]},
+        "score": None if page.score is None else {name: getattr(page.score, name) for name in _SCORE},
+        "other_score": None,
     }
+    if other is not None:
+        score = {name: getattr(other.score, name) for name in _SCORE}
+        answer["other_score"] = {**score, "text": other.text, "ruleset": other.kept_by[0], "digest": other.kept_by[1]}
     return {name: _whole(value) for name, value in answer.items()}
 
 
@@ -86,10 +80,6 @@ def _more_of(page: PageExplanation, outcome: dict[str, Any]) -> dict[str, Any]:
         if rule is None
         else [{**part._asdict(), "meaning": meaning_of(part)} for part in contributions(page.features, rule)],
     }
-
-
-def _score(score: Score) -> dict[str, Any]:
-    return {name: getattr(score, name) for name in _SCORE}
 
 
 def limits(error: str, settings: MeasureSettings) -> dict[str, float]:

@@ -82,7 +82,6 @@ def _parts(text: str, repeats: Repeats | None) -> Iterator[ShownPart]:
 
 
 def _whole(data: bytes, at: int) -> int:
-    """The start of the character at this byte."""
     while 0 < at < len(data) and data[at] & 0xC0 == 0x80:
         at -= 1
     return at

@@ -74,10 +74,7 @@ def explain_page(
     live: bool,
     detector_identity: Callable[[], str],
 ) -> PageExplanation:
-    """Explain a page of the log. `live` uses the verdict in the log, if there is one; otherwise the page is judged now.
-
-    `detector_identity` gives the detector whose score is preferred.
-    """
+    """Explain a page of the log. `live` uses the verdict in the log, if there is one; otherwise it is judged now."""
     features, verdicts = records.found.features, records.verdicts()
     recorded = next((verdict for verdict in reversed(verdicts) if verdict.id == features.id), None) if live else None
     verdict = recorded or judge(features, ruleset)
@@ -108,9 +105,8 @@ def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detecto
         with binary_input(file) as stream:
             html = stream.read()
     except FarmwatchError as error:
-        raise FarmwatchError(
-            f"{in_full(error)}; for a page of the log, give the full URL, such as https://{file}"
-        ) from error
+        hint = f"for a page of the log, give the full URL, such as https://{file}"
+        raise FarmwatchError(f"{in_full(error)}; {hint}") from error
     settings = msgspec.structs.replace(config.measure, workers=1)
     with closing(ExtractionPool(settings)) as pool:
         features = Measurer(settings, pool).measure(url, html, site, encoding=charset_of("", html), page_id=str(file))

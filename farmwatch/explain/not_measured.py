@@ -43,10 +43,9 @@ def why_not_measured(
     if last is not None:
         said = [_of_record(last)]
     elif url_row is not None:
-        status = Status(url_row.status)
-        said = [_SAID[status]]
-        if status in (Status.ERROR, Status.REFUSED):
-            said = [f"{_SAID[status]}: {in_words(url_row.reason)}; visit {url_row.visit}; {_LEFT}"]
+        said = [_SAID[Status(url_row.status)]]
+        if url_row.status in (Status.ERROR, Status.REFUSED):
+            said = [f"{said[0]}: {in_words(url_row.reason)}; visit {url_row.visit}; {_LEFT}"]
     else:
         near = get_close_matches(url, sorted(similar), 3)
         said = ["not in the log: it has no hit, was not fetched yet, or expired"]
@@ -73,9 +72,8 @@ def _of_record(page: Page) -> str:
         return f"fetched, and not measured yet{at}"
     if page.outcome == FetchOutcome.UNCHANGED:
         return f"unchanged since an earlier visit, whose measures have left the log{at}"
-    has_failed = (
-        page.outcome == FetchOutcome.FAILED or page.reason in CONNECTION_FAILURES
-    )  # a site that does not answer is stopped
+    # a site that does not answer is stopped
+    has_failed = page.outcome == FetchOutcome.FAILED or page.reason in CONNECTION_FAILURES
     outcome = "could not be fetched" if has_failed else page.outcome.replace("_", " ")
     return f"{outcome}: {in_words(page.reason)}{at}"
 

@@ -69,10 +69,8 @@ class ScannedRecords:
 
     def verdicts(self) -> list[Verdict]:
         newest = self.found
-        verdicts = records_of(
-            Verdict, _of_site(self._log, self._names.verdicts, newest.partition, newest.features.site)
-        )
-        return [verdict for _, verdict in verdicts if verdict.page_id == newest.features.page_id]
+        theirs = _of_site(self._log, self._names.verdicts, newest.partition, newest.features.site)
+        return [verdict for _, verdict in records_of(Verdict, theirs) if verdict.page_id == newest.features.page_id]
 
     def scores(self, text_digests: Collection[str]) -> dict[str, list[Score]]:
         features = self.found.features
@@ -98,7 +96,9 @@ def find_page(log: Log, url: str, topic: str = FEATURES) -> FoundPage:
     if topic not in topics:
         raise NotFound("the log has no topics yet: run `farmwatch up`")
     partition = partition_of(site, topics[topic])
-    spellings = _spellings(url)
+    address, mark, query = normalise(url).partition("?")
+    slashed = address.removesuffix("/") if address.endswith("/") else f"{address}/"
+    spellings = {page_id(spelling): spelling for spelling in (url, f"{slashed}{mark}{query}")}
     newest: dict[str, tuple[int, Features]] = {}
     urls: set[str] = set()
     visits: list[tuple[int, FeaturesHead]] = []
@@ -157,10 +157,3 @@ def _of_site(log: Log, topic: str, partition: int, site: str) -> Iterator[Messag
     """Records of a site: their key is the site, or begins with the site and a space."""
     key = site.encode()
     return (message for message in log.read(topic, partition) if message.key.partition(b" ")[0] == key)
-
-
-def _spellings(url: str) -> dict[str, str]:
-    """Page id -> URL: as given, then with the final slash of the path added or removed."""
-    address, mark, query = normalise(url).partition("?")
-    other = address.removesuffix("/") if address.endswith("/") else f"{address}/"
-    return {page_id(spelling): spelling for spelling in (url, f"{other}{mark}{query}")}

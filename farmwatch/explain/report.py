@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from farmwatch.explain.as_json import limits, quality_by_name
 from farmwatch.explain.explanation import PageExplanation
@@ -79,11 +80,8 @@ def show(page: PageExplanation, *, everything: bool = False) -> None:
     if page.reads not in ("", "main"):
         _print(f"quality rules read the {TEXTS[page.reads]}")
     _print(text_line(page))
-    for line in _repeats_lines(page, everything=everything):
-        _print(line)
-    for line in _template_lines(page, everything=everything):
-        _print(line)
-    for line in score_lines(page):
+    more = (_repeats_lines(page, everything=everything), _template_lines(page, everything=everything))
+    for line in chain(*more, score_lines(page)):
         _print(line)
     if everything:
         put("")
@@ -91,7 +89,6 @@ def show(page: PageExplanation, *, everything: bool = False) -> None:
 
 
 def _print(line: str) -> None:
-    """Print a line that may contain page text, wrapped to the terminal width with an indent."""
     begins = len(line) - len(line.lstrip(" "))
     put_wrapped(one_line(line), " " * (begins + 2))
 
@@ -170,10 +167,8 @@ def _put_measures(page: PageExplanation) -> None:
     put("")
     structure = structure_by_name(page.features.structure)
     if structure:
-        put_table(
-            ("structure", "value", "meaning"),
-            [(name, plain(value), MEANINGS[name]) for name, value in structure.items()],
-        )
+        rows_of_structure = [(name, plain(value), MEANINGS[name]) for name, value in structure.items()]
+        put_table(("structure", "value", "meaning"), rows_of_structure)
     else:
         _print("structure: not in this record (the page was not parsed, or older than the structure measures)")
 
@@ -184,9 +179,8 @@ def extraction(path: str, error: str, settings: MeasureSettings) -> str:
     if not error:
         return words
     limits_text = " or ".join(f"{name} is {value}" for name, value in limits(error, settings).items())
-    return f"{words}: {ERRORS.get(error, error.replace('_', ' '))} ({error})" + (
-        f"; here {limits_text}" if limits_text else ""
-    )
+    said = f"{words}: {ERRORS.get(error, error.replace('_', ' '))} ({error})"
+    return f"{said}; here {limits_text}" if limits_text else said
 
 
 def text_line(page: PageExplanation) -> str:

@@ -82,10 +82,7 @@ def fields_of(rule: Rule) -> dict[str, float | str]:
 
 
 def contributions(features: Features, rule: Rule) -> list[Contribution]:
-    """The inputs that move the probability of an article the most, and the rest, so that the sum is its logit.
-
-    Empty for another rule or an unknown probability.
-    """
+    """The inputs that move the probability of an article the most, and the rest, so that the sum is its logit."""
     model = rule.model
     logits = model.logits(features) if rule.name == _PROBABILITY and model else None
     if model is None or logits is None:
@@ -122,7 +119,6 @@ def plain(value: Any) -> str:
 
 
 def _condition(outcome: RuleOutcome, rule: Rule | None) -> str:
-    """The condition of the rule, with the other fields that affect its value."""
     condition = "-" if outcome.threshold is None else f"{outcome.op} {plain(outcome.threshold)}"
     fields = {} if rule is None else fields_of(rule)
     return condition + (f" ({', '.join(f'{name} {plain(value)}' for name, value in fields.items())})" if fields else "")

@@ -123,7 +123,14 @@ def tally_lines(files: Sequence[Path], detector: str, settings: TallySettings) -
     """
     lines = JsonLines(files, FlagOfDetector, "tally")
     placed = list(lines)
-    of = _chosen(detector, list(dict.fromkeys(line.detector for _, line in placed if line.detector)))
+    named = list(dict.fromkeys(line.detector for _, line in placed if line.detector))
+    meant = [identity for identity in named if detector in ("", identity, name_of(identity))]
+    if len(meant) > 1:
+        several = " and ".join(meant[:4])
+        raise UsageError(f"these are scores of {several}, which are never pooled: choose one by --detector")
+    if named and not meant:
+        raise UsageError(f"--detector {detector!r}: these are scores of {', '.join(named[:4])}")
+    of = meant[0] if meant else detector
     scores = []
     others = 0
     for place, line in placed:
@@ -142,17 +149,6 @@ def tally_lines(files: Sequence[Path], detector: str, settings: TallySettings) -
         judged_by = {"detector": of, "method": method.name, "method_digest": method.digest}
         write_line({**msgspec.structs.asdict(site), **judged_by})
     return lines.end()
-
-
-def _chosen(detector: str, named: Sequence[str]) -> str:
-    """Identity of the detector to tally, among those `named` by lines; `detector` if there are none."""
-    meant = [identity for identity in named if detector in ("", identity, name_of(identity))]
-    if len(meant) > 1:
-        several = " and ".join(meant[:4])
-        raise UsageError(f"these are scores of {several}, which are never pooled: choose one by --detector")
-    if named and not meant:
-        raise UsageError(f"--detector {detector!r}: these are scores of {', '.join(named[:4])}")
-    return meant[0] if meant else detector
 
 
 def estimate_lines(files: Sequence[Path], errors: ErrorCounts | None, confidence: float) -> Exit:

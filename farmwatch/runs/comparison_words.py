@@ -148,12 +148,8 @@ def as_json(compared: Comparison) -> dict[str, Any]:
 
 def _change_as_json(change: ShareChange) -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(change)
-    remark = "; ".join(map(remark_text, change.remarks))
-    return {
-        **{name: fields[name] for name in fields if name != "remarks"},
-        "remark": remark,
-        "text": change_text(change),
-    }
+    del fields["remarks"]
+    return fields | {"remark": "; ".join(map(remark_text, change.remarks)), "text": change_text(change)}
 
 
 def label_lines(compared: Comparison, log: str) -> str:

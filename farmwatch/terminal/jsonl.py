@@ -44,10 +44,7 @@ T = TypeVar("T")
 
 
 class JsonLines(Generic[T]):
-    """The objects of some files, each of `kind`; other keys are ignored.
-
-    Bad lines are reported on stderr as `line N: reason`. Call `end` when all is done.
-    """
+    """The objects of some files, each of `kind`. Bad lines are reported on stderr. Call `end` when all is done."""
 
     def __init__(
         self,

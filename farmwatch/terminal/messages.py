@@ -90,7 +90,6 @@ _GAP = 2  # cells between two columns
 
 
 def _width(columns: _Columns) -> int:
-    """Width of a table whose cells are not folded."""
     from rich.cells import cell_len
 
     return sum(max(map(cell_len, (heading, *cells))) + _GAP for heading, cells in columns) - _GAP
@@ -120,11 +119,7 @@ def _table(columns: _Columns, title: str, styles: Sequence[str], *, broken: bool
 
 
 def put_columns(
-    rows: Iterable[T],
-    columns: Mapping[str, str | Callable[[T], Any]],
-    title: str = "",
-    *,
-    less: Sequence[str] = (),
+    rows: Iterable[T], columns: Mapping[str, str | Callable[[T], Any]], title: str = "", *, less: Sequence[str] = ()
 ) -> Sequence[str]:
     """Print a table of records, see `put_table`: each heading has an attribute or a function for its cells."""
     cells = ([getattr(row, of) if isinstance(of, str) else of(row) for of in columns.values()] for row in rows)
@@ -132,10 +127,7 @@ def put_columns(
 
 
 def put_wrapped(text: str, indent: str = "") -> None:
-    """Print a paragraph on stdout: wrapped at words on a terminal, with `indent` from the second line on.
-
-    Otherwise one line.
-    """
+    """Print a paragraph on stdout: wrapped at words on a terminal, with `indent` from the second line on."""
     put(_broken(text, sys.stdout, indent))
 
 
@@ -214,9 +206,8 @@ def _broken(text: str, stream: TextIO, indent: str = "") -> str:
     import shutil
     import textwrap
 
-    width = (
-        max(20, shutil.get_terminal_size().columns) - 1
-    )  # some terminals move to the next line when the last column is filled
+    # one less: some terminals move to the next line when the last column is filled
+    width = max(20, shutil.get_terminal_size().columns) - 1
     fill = textwrap.TextWrapper(
         width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False, replace_whitespace=False
     ).fill

@@ -89,8 +89,13 @@ def fit(
         table = tables[place, : len(edges[place]) + 1]
         mean = weights @ table[codes[:, place]] / weights.sum()
         bias += mean
-        if merged := _merged(edges[place], table - mean):
-            steps[name] = merged
+        rows = [tuple(_rounded(row)) for row in table - mean]
+        kept = [
+            edge for edge in range(len(edges[place])) if rows[edge] != rows[edge + 1]
+        ]  # those that change something
+        if kept:
+            at = tuple(edges[place][edge] for edge in kept)
+            steps[name] = StepTable(at, (*(rows[edge] for edge in kept), rows[-1]))
     return AdditiveModel(tuple(classes), tuple(_rounded(bias)), steps)
 
 
@@ -181,15 +186,6 @@ def _boosted(
             tables[column, edge + 1 :, kind] += leaves[1]
             logits[:, kind] += np.where(codes[:, column] <= edge, *leaves)
     return tables
-
-
-def _merged(edges: Sequence[float], table: Floats) -> StepTable | None:
-    """The steps without edges that change nothing; None for an input without effect."""
-    rows = [tuple(_rounded(row)) for row in table]
-    kept = [place for place in range(len(edges)) if rows[place] != rows[place + 1]]
-    if not kept:
-        return None
-    return StepTable(tuple(edges[place] for place in kept), (*(rows[place] for place in kept), rows[-1]))
 
 
 def _rounded(numbers: Floats) -> list[float]:

@@ -45,8 +45,18 @@ class TrainingPages:
 
     def __init__(self, pages: Iterable[LabelledPage], article_sources: Mapping[str, float]) -> None:
         """Take the pages; `article_sources` = source -> weight of its pages. Raises TooFewLabels."""
-        taken = (_training_page(page, article_sources) for page in pages)
-        self.pages = [page for page in taken if page is not None]
+        self.pages: list[TrainingPage] = []
+        for page in pages:
+            label, features = page.label, page.features
+            inputs = inputs_of([features])[0, _LEARNED_PLACES].tolist() if has_inputs(features) else None
+            kind, weight = label.page_type, 1.0
+            if not kind:
+                kind, weight = PageClass.ARTICLE, article_sources.get(label.source, 0.0)
+                if not weight or inputs is None or inputs[_WORDS] < ARTICLE_WORDS:
+                    continue
+            domain = registrable_domain(features.site)
+            is_labelled = bool(label.page_type)
+            self.pages.append(TrainingPage(label.id, label.source, domain, kind, is_labelled, weight, inputs))
         self.labelled = [page for page in self.pages if page.is_labelled]
         self.learned = [page for page in self.pages if page.inputs is not None]
         kinds = {page.kind for page in self.labelled if page.inputs is not None}
@@ -57,25 +67,10 @@ class TrainingPages:
         if len(kinds) == 1:
             raise TooFewLabels("every page_type is 'article': label pages of other kinds too")
 
-    @property
-    def matrix(self) -> Floats:
-        """The inputs of the pages learned from, a column for each of LEARNED_INPUTS."""
-        return np.array([page.inputs for page in self.learned], np.float64)
-
-    @property
-    def kinds(self) -> list[str]:
-        """The kinds of the pages learned from."""
-        return [page.kind for page in self.learned]
-
-    @property
-    def weights(self) -> Floats:
-        """Their weights."""
-        return np.array([page.weight for page in self.learned])
-
-    @property
-    def domains(self) -> list[str]:
-        """Their registrable domains."""
-        return [page.domain for page in self.learned]
+        self.matrix: Floats = np.array([page.inputs for page in self.learned], np.float64)  # columns: LEARNED_INPUTS
+        self.kinds = [page.kind for page in self.learned]
+        self.weights: Floats = np.array([page.weight for page in self.learned])
+        self.domains = [page.domain for page in self.learned]  # registrable
 
     def card(self) -> str:
         """What a model learned from these pages was taught by: sources, kinds, weights."""
@@ -104,18 +99,6 @@ class TrainingPages:
                 probability, guess = model.probability(row), model.kind(row)
             predictions.append((page, HeldOutPage(page.kind, page.domain, probability, guess)))
         return predictions
-
-
-def _training_page(page: LabelledPage, article_sources: Mapping[str, float]) -> TrainingPage | None:
-    label, features = page.label, page.features
-    domain = registrable_domain(features.site)
-    inputs = inputs_of([features])[0, _LEARNED_PLACES].tolist() if has_inputs(features) else None
-    if label.page_type:
-        return TrainingPage(label.id, label.source, domain, label.page_type, True, 1.0, inputs)
-    weight = article_sources.get(label.source, 0.0)
-    if not weight or inputs is None or inputs[_WORDS] < ARTICLE_WORDS:
-        return None
-    return TrainingPage(label.id, label.source, domain, PageClass.ARTICLE, False, weight, inputs)
 
 
 def model_of(fitted: AdditiveModel, card: str) -> ArticleModel:

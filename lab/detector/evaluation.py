@@ -241,12 +241,12 @@ def measure_pages(model: Model, sets: Sequence[PageSet]) -> list[PageSetRow]:
     if sure:
         sure.append(PageSet(TOGETHER, False, [words for page_set in sure for words in page_set.texts]))
     rows = []
-    for one in (*sure, *(one for one in sets if one.recent)):
+    for page_set in (*sure, *(page_set for page_set in sets if page_set.recent)):
         cells = []
         for words in _PAGE_LENGTHS:
-            cut = [text[:words] for text in one.texts if len(text) >= words]
+            cut = [text[:words] for text in page_set.texts if len(text) >= words]
             cells.append(PageCell(words, len(cut), float(np.mean(model.flags(cut))) if cut else None))
-        rows.append(PageSetRow(one.name, one.recent, cells))
+        rows.append(PageSetRow(page_set.name, page_set.recent, cells))
     return rows
 
 

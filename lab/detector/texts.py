@@ -129,7 +129,15 @@ def read_texts(path: Path, seed: int, openings: set[str], *, unseen: bool = Fals
             openings.add(opening)
             llm = line.label == Truth.LLM
             kept.append(TrainingText(str(line.id), line.domain, line.generator, llm, line.src, line.lic, words))
-    capped = _cap(kept, random.Random(seed))  # noqa: S311  # reproducible, no secret
+    groups: dict[tuple[str, str, str], list[int]] = {}
+    for place, sample in enumerate(kept):
+        groups.setdefault((sample.source, sample.domain, sample.generator), []).append(place)
+    rng = random.Random(seed)  # noqa: S311  # reproducible, no secret
+    chosen: list[int] = []
+    for (_, domain, _), places in groups.items():
+        cap = _WEB_CAP if domain == WEB else _CAP
+        chosen += places if len(places) <= cap else rng.sample(places, cap)
+    capped = [kept[place] for place in sorted(chosen)]
     dropped["over_cap"] = len(kept) - len(capped)
     return TextSet(capped, FileReport.of(path, len(lines), dict(sorted(dropped.items())), len(capped)))
 
@@ -156,7 +164,7 @@ def read_pages(path: Path, known_openings: Collection[str] = ()) -> PageFile:
     else:
         sets = [PageSet(name, False, [words for _, words in kept])]
     report = FileReport.of(path, len(lines), {"no_english_article": len(lines) - len(kept)}, len(kept))
-    return PageFile(name, [one for one in sets if one.texts or len(sets) == 1], report)
+    return PageFile(name, [page_set for page_set in sets if page_set.texts or len(sets) == 1], report)
 
 
 def _is_ascii(plain: str) -> bool:
@@ -175,18 +183,6 @@ def _lines(path: Path, kind: type[T]) -> Iterator[T]:
                     raise BadTrainingData(f"{path}, line {number}: {error}") from error
     except (OSError, DamagedFile) as error:
         raise BadTrainingData(f"{path} cannot be read: {error}") from error
-
-
-def _cap(samples: Sequence[TrainingText], rng: random.Random) -> list[TrainingText]:
-    """At most _CAP (of the web: _WEB_CAP) of each (source, domain, generator), chosen at random, order kept."""
-    groups: dict[tuple[str, str, str], list[int]] = {}
-    for place, sample in enumerate(samples):
-        groups.setdefault((sample.source, sample.domain, sample.generator), []).append(place)
-    chosen: list[int] = []
-    for (_, domain, _), places in groups.items():
-        cap = _WEB_CAP if domain == WEB else _CAP
-        chosen += places if len(places) <= cap else rng.sample(places, cap)
-    return [samples[place] for place in sorted(chosen)]
 
 
 def training_crop(words: Sequence[str], rng: random.Random) -> list[str]:

@@ -96,20 +96,16 @@ def _page(label: Label, html: str, settings: MeasureSettings) -> MainTextPage:
         with suppress(ParseFailed):
             tree = parse(readable(html))
             prune(list(tree.iter()), size_of(visible_text(tree)))
-            domain = domain or _stated_domain(tree)
+            stated = tree.xpath("//link[@rel='canonical']/@href | //meta[@property='og:url']/@content")
+            for url in [] if domain else stated:
+                with suppress(UnusableUrl):
+                    domain = registrable_domain(site_of(normalise(url)))
+                    break
             page = page_blocks(tree)
             shares = None if page is None else truth.shares(page.lines)
             if page is not None and shares is not None and not np.isnan(shares).all():
                 blocks = LabelledBlocks(page, block_inputs(page).matrix().copy(), shares)
     return MainTextPage(label, domain or f"{_UNKNOWN}{label.source}", truth, blocks)
-
-
-def _stated_domain(tree: Any) -> str:
-    """The domain of the URL that a page states for itself; "" = none."""
-    for url in tree.xpath("//link[@rel='canonical']/@href | //meta[@property='og:url']/@content"):
-        with suppress(UnusableUrl):
-            return registrable_domain(site_of(normalise(url)))
-    return ""
 
 
 def learn(pages: Sequence[MainTextPage], card: str = "") -> BlockModel:

@@ -85,16 +85,12 @@ def _beside(texts: Sequence[_Text]) -> Iterator[tuple[_Text, _Text | None, _Text
 
 def _layer(tags: Mapping[str, int], text: _Text, before: _Text | None, after: _Text | None) -> Features:
     three = (text, before, after)
-    names = [-1.0 if one is None else float(tags[one.element.tag]) for one in three]
+    names = [-1.0 if side is None else float(tags[side.element.tag]) for side in three]
     named = xxhash.xxh3_64_intdigest(text.element.get("class", "").encode()) % _CLASSES
-    measures = [value for one in three for value in _measures(one)]
+    measures: list[float] = []
+    for side in three:  # link density, words a line, words, characters, elements; 0 without a text
+        words, chars, link_chars, elements = (0, 0, 0, 0) if side is None else side.counts
+        lines = -(-chars // _LINE_CHARS)
+        measures += (link_chars / (chars or 1), words / (lines or 1), float(words), float(chars), float(elements))
     _, chars, _, elements = text.counts
     return [*names, float(named), *measures, chars / elements]
-
-
-def _measures(text: _Text | None) -> tuple[float, ...]:
-    """Link density, words a line, words, characters, elements; 0 without a text."""
-    words, chars, link_chars, elements = (0, 0, 0, 0) if text is None else text.counts
-    lines = -(-chars // _LINE_CHARS)
-    density = link_chars / (chars or 1), words / (lines or 1)
-    return (*density, float(words), float(chars), float(elements))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 from lab.templates.classes import Node, NodeClass, class_of, joint_class_of, text_chars
-from lab.templates.features import Features, features_of
+from lab.templates.features import features_of
 from lab.templates.words import Words
 
 _Rows = Sequence[Sequence[float]]
@@ -48,25 +48,19 @@ def classes_of(
     if method in LEARNED and len(nodes) <= MOST_LEARNED and {NodeClass.CONTENT, NodeClass.BOILERPLATE} <= {*classes}:
         assert learner is not None, method
         rows = features_of(words, nodes, _LAYERS[method])
-        trained = _clear(rows, classes)
+        # without rows of both labels
+        valid = [(tuple(row), kind.value) for row, kind in zip(rows, classes, strict=True) if kind != NodeClass.INVALID]
+        labels_of_row = Counter(row for row, _ in set(valid))
+        trained = [(row, label) for row, label in valid if labels_of_row[row] == 1]
         labels = [label for _, label in trained]
         if len(set(labels)) > 1:
             return [NodeClass(label) for label in learner([row for row, _ in trained], labels, rows)]
     decided: list[NodeClass] = [NodeClass.BOILERPLATE if kind is NodeClass.INVALID else kind for kind in classes]
-    return _by_run(words, nodes, decided) if method is Method.RUNS else decided
-
-
-def _clear(rows: Sequence[Features], classes: Sequence[NodeClass]) -> list[tuple[Sequence[float], str]]:
-    """The rows of valid nodes with their labels, without those that have both."""
-    valid = [(tuple(row), kind.value) for row, kind in zip(rows, classes, strict=True) if kind is not NodeClass.INVALID]
-    labels = Counter(row for row, _ in set(valid))
-    return [(row, label) for row, label in valid if labels[row] == 1]
-
-
-def _by_run(words: Words, nodes: Sequence[Node], classes: Sequence[NodeClass]) -> list[NodeClass]:
-    """A few words that a paragraph shares by chance with another page do not make a hole in it."""
+    if method is not Method.RUNS:
+        return decided
+    # a few words that a paragraph shares by chance with another page do not make a hole in it
     content_chars = Counter[int]()  # run -> characters of content minus others
-    for node, kind in zip(nodes, classes, strict=True):
+    for node, kind in zip(nodes, decided, strict=True):
         chars = text_chars(words, node) or 1
         content_chars[node.run] += chars if kind is NodeClass.CONTENT else -chars
     return [NodeClass.CONTENT if content_chars[node.run] > 0 else NodeClass.BOILERPLATE for node in nodes]

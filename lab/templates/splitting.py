@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import xxhash
 
@@ -150,21 +150,16 @@ class SiteSplitter:
     def _words_of(self, key: PageKey) -> Words:
         """The words of a page. Raises NoPage."""
         if key not in self._words:
-            tree, size = self._tree(key)
-            words = words_of(tree)
+            html, encoding = self.archives.body(key)
+            try:
+                words = words_of(page_tree(html, encoding, self.settings))
+            except ParseFailed as error:
+                raise NoPage(error.error.value) from error
             if not words.words:
                 raise NoPage("no_text")
-            self._words[key] = words, size
-            self._kept_bytes += size
+            self._words[key] = words, len(html)
+            self._kept_bytes += len(html)
             while self._kept_bytes > _KEPT_BYTES and len(self._words) > 1:
                 self._kept_bytes -= self._words.popitem(last=False)[1][1]
         self._words.move_to_end(key)
         return self._words[key][0]
-
-    def _tree(self, key: PageKey) -> tuple[Any, int]:
-        """The tree of a page, and the bytes of its HTML. Raises NoPage."""
-        html, encoding = self.archives.body(key)
-        try:
-            return page_tree(html, encoding, self.settings), len(html)
-        except ParseFailed as error:
-            raise NoPage(error.error.value) from error

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from sys import intern
-from typing import NamedTuple
 
 import msgspec
 
@@ -33,14 +32,8 @@ class SiteRows:
     site_method: str
 
 
-class _Method(NamedTuple):
-    detector: str
-    name: str
-    digest: str
-
-    @classmethod
-    def of(cls, row: SiteState) -> _Method:
-        return cls(row.detector, row.method, row.method_digest)
+def _method(row: SiteState) -> tuple[str, str, str]:
+    return row.detector, row.method, row.method_digest
 
 
 def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows:
@@ -67,19 +60,20 @@ def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows
                 others.add(site)
                 continue
             rows[intern(site)] = compared_row(row)
-    methods = Counter(_Method.of(row) for row in rows.values() if has_verdict(row) and detector in ("", row.detector))
-    chosen = methods.most_common(1)[0][0] if methods else _Method(detector, "", "")
+    methods = Counter(_method(row) for row in rows.values() if has_verdict(row) and detector in ("", row.detector))
+    chosen = methods.most_common(1)[0][0] if methods else (detector, "", "")
+    chosen_detector, name, method_digest = chosen
     kept = {
         site: row
         for site, row in rows.items()
-        if _Method.of(row) == chosen or (not has_verdict(row) and chosen.detector in ("", row.detector))
+        if _method(row) == chosen or (not has_verdict(row) and chosen_detector in ("", row.detector))
     }
     return SiteRows(
         rows=kept,
-        canaries=[row for row in canaries.values() if (row.digest, *_Method.of(row)) == (digest, *chosen)],
+        canaries=[row for row in canaries.values() if (row.digest, *_method(row)) == (digest, *chosen)],
         left_out=len(others) + len(rows) - len(kept),
-        detector=chosen.detector,
-        site_method=f"{chosen.name} {chosen.digest}".strip(),
+        detector=chosen_detector,
+        site_method=f"{name} {method_digest}".strip(),
     )
 
 

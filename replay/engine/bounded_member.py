@@ -145,25 +145,21 @@ class BoundedMember(ForwardingMember):
         if now - self._checked_s < _CHECK_S:
             return
         self._checked_s = now
-        passed = {
-            at: self._stop(at)
-            for at, offset in self._next.items()
-            if at.topic in self.stops and offset < self._stop(at) and self._is_gap(at, offset)
-        }
-        for at, stop in passed.items():
-            self._report_gap(at, self._next[at], min(stop, self.log.beginning(at.topic)[at.partition]))
+        passed: dict[At, int] = {}
+        for at, offset in self._next.items():
+            stop = self._stop(at)
+            waits = self._delivered.get(at, offset) > offset  # delivered records, for their commit
+            if at.topic not in self.stops or offset >= stop or waits:
+                continue
+            if next(iter(self.log.read(at.topic, at.partition, offset, stop)), None) is None:
+                self._report_gap(at, offset, min(stop, self.log.beginning(at.topic)[at.partition]))
+                passed[at] = stop
         if passed:
             self.commit(Commit(offsets=passed))
 
     def _report_gap(self, at: At, first: int, last: int) -> None:
         if first < last and at.topic != SCORES:  # compaction loses no score
             self.on_gap(Gap(at.topic, at.partition, first, last))
-
-    def _is_gap(self, at: At, offset: int) -> bool:
-        """Whether no record is left before the stop. False while delivered records wait for their commit."""
-        if self._delivered.get(at, offset) > offset:
-            return False
-        return next(iter(self.log.read(at.topic, at.partition, offset, self._stop(at))), None) is None
 
     def _keep_alive(self) -> None:
         now = self.monotonic()

@@ -104,16 +104,27 @@ def _plan_resumed(control: Control, run: Run, resolved: _ResolvedRequest) -> Pla
         raise RunRefused(f"the run {run.shown} is being removed", case="being removed", run=run)
     if control.alias.run == run.name:
         raise RunRefused(f"the run {run.shown} is live", case="continued live")
-    different = "; ".join(_differences(run, resolved))
+    request, ruleset, detector, window = resolved
+    different, had = [], Window(run.from_at, run.to_at)
+    if ruleset is not None and ruleset.digest != run.digest:
+        different.append(f"the ruleset is {ruleset.name} {ruleset.digest}, the run has {run.ruleset} {run.digest}")
+    if detector not in (None, run.detector):
+        different.append(f"the detector is {detector}, the run has {run.detector}")
+    if request.begin is not None and window.from_at != run.from_at:
+        begin = window.text.partition(" .. ")[0]
+        different.append(f"the window begins at {begin}, the run has {had.text}")
+    ends_sooner = run.follows or (request.end != NOW and window.to_at < run.to_at)
+    if request.end not in (None, FOLLOW) and ends_sooner:
+        different.append(f"it ends at {request.end}, the run has {had.text}")
     if different:
-        raise OtherParameters(f"the run {run.shown} was begun with other parameters: {different}")
+        raise OtherParameters(f"the run {run.shown} was begun with other parameters: {'; '.join(different)}")
     ruleset = rules_of(control, run).ruleset
     if ruleset.digest != run.digest:
         raise RunRefused(
             f"the run {run.shown} was begun with the ruleset {run.ruleset} {run.digest}, which this version of"
             f" farmwatch reads as {ruleset.digest}. A run has one ruleset: begin another run"
         )
-    return Plan(run, ruleset, is_new=False, later_window=None if resolved.request.end is None else resolved.window)
+    return Plan(run, ruleset, is_new=False, later_window=None if request.end is None else window)
 
 
 def with_later_end(log: Log, run: Run, window: Window | None) -> Run:
@@ -131,22 +142,6 @@ def with_later_end(log: Log, run: Run, window: Window | None) -> Run:
     if run.remeasures and later[PAGES] != run.stop[PAGES]:
         stop.pop(run.features, None)  # `record_features_end` writes it after MEASURE
     return msgspec.structs.replace(run, stop=stop, to_at=max(run.to_at, window.to_at))
-
-
-def _differences(run: Run, resolved: _ResolvedRequest) -> list[str]:
-    request, ruleset, detector, window = resolved
-    different, had = [], Window(run.from_at, run.to_at)
-    if ruleset is not None and ruleset.digest != run.digest:
-        different.append(f"the ruleset is {ruleset.name} {ruleset.digest}, the run has {run.ruleset} {run.digest}")
-    if detector not in (None, run.detector):
-        different.append(f"the detector is {detector}, the run has {run.detector}")
-    if request.begin is not None and window.from_at != run.from_at:
-        begin = window.text.partition(" .. ")[0]
-        different.append(f"the window begins at {begin}, the run has {had.text}")
-    ends_sooner = run.follows or (request.end != NOW and window.to_at < run.to_at)
-    if request.end not in (None, FOLLOW) and ends_sooner:
-        different.append(f"it ends at {request.end}, the run has {had.text}")
-    return different
 
 
 def _plan_new(log: Log, control: Control, config: ReplaySettings, resolved: _ResolvedRequest, now_ms: int) -> Plan:

@@ -150,12 +150,10 @@ class Replay:
     def health(self) -> Health:
         """For /healthz and /readyz; from any thread."""
         states = [loop.health() for loop in self._loops]
+        if not states:
+            return Health(True, False, "between phases")
         bad = next((health for health in states if not health.ok), None)
-        if bad is not None:
-            return bad
-        return Health(
-            True, bool(states) and all(health.ready for health in states), "ok" if states else "between phases"
-        )
+        return bad or Health(True, all(health.ready for health in states), "ok")
 
     def _run_phases(self) -> None:
         """Run each phase to its stops, then the request pass. A run without an end then follows new records."""
@@ -167,7 +165,10 @@ class Replay:
         if self._ending is not None:
             return
         if self.row.follows:
-            self._follow()
+            self.on_message("caught up; follows new records until it is cancelled, stopped or made live")
+            self._follows = True
+            self._run_loops([(phase, {}) for phase in phases_of(self.row)])
+            self._follows = self._restarts_phases = False
             return
         self.row = finish(self.log, self.row.name)
         if self.row.state == RunStatus.DONE:
@@ -221,12 +222,6 @@ class Replay:
         """Whether SCORE runs the detector, and it has announced detectors since the last pass."""
         is_new = not self._has_requested or control.scorers != self._requested_of
         return is_new and is_scored(control, self.config, self.row.detector)
-
-    def _follow(self) -> None:
-        self.on_message("caught up; follows new records until it is cancelled, stopped or made live")
-        self._follows = True
-        self._run_loops([(phase, {}) for phase in phases_of(self.row)])
-        self._follows = self._restarts_phases = False
 
     def _run_loops(self, phases: Sequence[tuple[Phase, Stops]]) -> None:
         """Run the loops of these phases in threads until all are at their stops, one fails, or the replay ends."""

@@ -6,11 +6,12 @@ not count: a request that SCORE cannot answer would be lost.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from filters.known_scores import ArticleText, KnownScores, ScoreKeys, UnrequestedTexts
-from replay.runs.topology import is_record, processed_by, unread_of
+from replay.runs.topology import MAX_LAG, Stops, is_at_stops, is_record, processed_by, unread_of
 from replay.settings import ReplaySettings
 from scoring.detectors.registry import detector_identities
 from scoring.errors import ScoringError
@@ -20,11 +21,13 @@ from stream.processing.topic_reader import records_of
 from stream.schema.control import Control, Scorers, write_scorers
 from stream.schema.records import Features, ScoreRequest
 from stream.schema.roles import Role
-from stream.schema.runs import Run
-from stream.schema.topics import REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
+from stream.schema.runs import Run, RunNames
+from stream.schema.topics import PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 from stream.schema.vocabulary import PageClass
 
 _NONE = b""  # a key without a score, for the position in a partition
+# TALLY keeps 256 scores per site that wait for their verdicts. Of more, some may be dropped.
+SURELY_KEPT = 200
 _FIRST_KEPT = 16  # features whose verdicts are searched for the first one
 
 
@@ -122,6 +125,55 @@ def score_keys(log: Log) -> ScoreKeys:
             yield at.partition, end - 1, _NONE  # the last offset may be a transaction marker
 
     return keys
+
+
+def scores_of_backlog(
+    log: Log, names: RunNames, detector: str, few: int = MAX_LAG, surely_kept: int = SURELY_KEPT
+) -> KnownScores | None:
+    """The texts scored since the oldest record that the run with these names still has to measure or judge.
+
+    A run that becomes live again judges records of the time when another run was live, and most of their texts have a
+    score. None if at most `few` records wait, as at an ordinary start: reading the scores would cost more than
+    duplicate requests. Sites with so many new scores that TALLY may have dropped some are left out. Raises
+    LogUnavailable.
+    """
+    reads = ((names.measure_group, PAGES), (names.judge_group, names.features))
+    unread = {at: span for group, topic in reads for at, span in unread_of(log, group, topic).items()}
+    if sum(end - start for start, end in unread.values()) <= few:
+        return None
+    firsts = (next(iter(log.read(*at, *span)), None) for at, span in unread.items())
+    begins = [message.timestamp_ms for message in firsts if message is not None]
+    if not begins:
+        return None
+    first = log.offset_at(SCORES, min(begins))
+
+    def keys(after: Mapping[int, int]) -> Iterator[tuple[int, int, bytes]]:
+        from_there = {partition: max(first[partition], offset) for partition, offset in after.items()}
+        end = f":{detector}".encode()
+        of_site = Counter(key.partition(b" ")[0] for _, _, key in score_keys(log)(from_there) if key.endswith(end))
+        many = {site for site, scores in of_site.items() if scores > surely_kept}
+        return (scored for scored in score_keys(log)(from_there) if scored[2].partition(b" ")[0] not in many)
+
+    return KnownScores(detector, keys)
+
+
+def backlog(log: Log, names: RunNames) -> Callable[[], bool]:
+    """A function that tells whether part of the present backlog is left. Call it from one thread.
+
+    Both raise LogUnavailable.
+    """
+    pages: Stops | None = {PAGES: log.end(PAGES)}
+    features: Stops = {}  # known once those pages are measured
+
+    def is_left() -> bool:
+        nonlocal pages, features
+        if pages is not None:
+            if not is_at_stops(log, names.measure_group, pages):
+                return True
+            pages, features = None, {names.features: log.end(names.features)}
+        return not is_at_stops(log, names.judge_group, features)
+
+    return is_left
 
 
 def _waiting(log: Log, spans: Mapping[At, tuple[int, int]]) -> Iterator[tuple[int, ScoreRequest]]:

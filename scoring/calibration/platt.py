@@ -88,7 +88,15 @@ def fit_curve(score: Numbers, llm: Labels) -> Curve:
 
 def cross_fitted(score: Numbers, llm: Labels, clusters: Codes) -> Numbers:
     """p of each text, by the curve fitted to the folds without its cluster."""
-    folds = _folds(llm, clusters)
+    # clusters are assigned to folds in turn, mostly-llm ones separately
+    names, codes = np.unique(clusters, return_inverse=True)
+    mostly_llm = np.bincount(codes, llm) * 2 > np.bincount(codes)
+    shuffled = np.random.default_rng(_SEED).permutation(len(names))
+    fold_of = np.empty(len(names), np.intp)
+    for kind in (False, True):
+        dealt = shuffled[mostly_llm[shuffled] == kind]
+        fold_of[dealt] = np.arange(len(dealt)) % FOLDS
+    folds = fold_of[codes]
     p = np.empty(len(score))
     for fold in range(FOLDS):
         held = folds == fold
@@ -128,18 +136,6 @@ def reliability(p: Numbers, llm: Labels, clusters: Codes) -> Reliability:
         human_bars=[int(count) for count in np.histogram(p[~llm], BARS, (0.0, 1.0))[0]],
         llm_bars=[int(count) for count in np.histogram(p[llm], BARS, (0.0, 1.0))[0]],
     )
-
-
-def _folds(llm: Labels, clusters: Codes) -> Codes:
-    """Fold of each text: clusters are assigned in turn, mostly-llm ones separately."""
-    names, codes = np.unique(clusters, return_inverse=True)
-    mostly_llm = np.bincount(codes, llm) * 2 > np.bincount(codes)
-    shuffled = np.random.default_rng(_SEED).permutation(len(names))
-    fold = np.empty(len(names), np.intp)
-    for kind in (False, True):
-        dealt = shuffled[mostly_llm[shuffled] == kind]
-        fold[dealt] = np.arange(len(dealt)) % FOLDS
-    return np.asarray(fold[codes])
 
 
 def _loss(beta: Numbers, design: Numbers, target: Numbers, weights: Numbers) -> float:

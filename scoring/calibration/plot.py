@@ -48,22 +48,19 @@ def draw(report: CalibrationReport) -> dict[str, bytes]:
         above, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3, 1]})
         _draw_reliability(above, report)
         _draw_histogram(below, report)
-        title = figure.suptitle(_title(report), fontsize=8.5, x=0.02, ha="left", color=_INK, linespacing=1.5)
+        measured, total = report.reliability, report.all
+        identity = report.identity if len(report.identity) <= 88 else f"{report.identity[:40]}…{report.identity[-45:]}"
+        sites = f" of {report.human_sites} and {report.llm_sites} sites" if report.knows_sites else ""
+        text = (
+            f"{identity}\n{total.false_positives.total:,} human and {total.sensitivity.total:,} LLM texts{sites} · "
+            f"calibration error {measured.calibration_error:.3f} · Brier score {measured.brier:.3f}"
+        )
+        title = figure.suptitle(text, fontsize=8.5, x=0.02, ha="left", color=_INK, linespacing=1.5)
         title.set_parse_math(False)  # dollar signs in a name are not a formula
         files = {"png": io.BytesIO(), "svg": io.BytesIO()}
         figure.savefig(files["png"], format="png", metadata={"Software": None})
         figure.savefig(files["svg"], format="svg", metadata={"Date": None, "Creator": None})
         return {form: file.getvalue() for form, file in files.items()}
-
-
-def _title(report: CalibrationReport) -> str:
-    measured, total = report.reliability, report.all
-    identity = report.identity if len(report.identity) <= 88 else f"{report.identity[:40]}…{report.identity[-45:]}"
-    sites = f" of {report.human_sites} and {report.llm_sites} sites" if report.knows_sites else ""
-    return (
-        f"{identity}\n{total.false_positives.total:,} human and {total.sensitivity.total:,} LLM texts{sites} · "
-        f"calibration error {measured.calibration_error:.3f} · Brier score {measured.brier:.3f}"
-    )
 
 
 def _draw_reliability(axes: Any, report: CalibrationReport) -> None:

@@ -201,18 +201,12 @@ def measure_sites(scores: LabelledScores, threshold: float) -> tuple[SprtParams 
         )
     p0, p1 = (
         min(max(round(float(share), 3), 0.02), 0.98)
-        for share in (
-            np.quantile(humans, _TOWARD, method="higher"),
-            np.quantile(llms, 1 - _TOWARD, method="lower"),
-        )
+        for share in (np.quantile(humans, _TOWARD, method="higher"), np.quantile(llms, 1 - _TOWARD, method="lower"))
     )
     said = f"{_TOWARD:.0%} of {len(humans)} human sites are flagged on at most {p0:.1%} of their pages, "
     said += f"{_TOWARD:.0%} of {len(llms)} LLM sites on at least {p1:.1%}"
     if p1 - p0 < 0.1:
-        return (
-            None,
-            f"none of its own: {said}, too near for a test; take a higher false-positive rate",
-        )
+        return None, f"none of its own: {said}, too near for a test; take a higher false-positive rate"
     built_in = name_of(scores.detector) == BUILT_IN
     start = params_for(BUILT_IN) if built_in else SprtParams()
     fewest = fewest_pages(msgspec.structs.replace(start, p0=p0, p1=p1, min_pages=1, min_articles=1))

@@ -46,26 +46,19 @@ def _describe_built_in(settings: ScoreSettings) -> tuple[str, str]:
     return detector.identity, detector.warning
 
 
-def _describe_pair(measure: Measure, settings: ScoreSettings) -> tuple[str, str]:
-    base = pair_identity(settings.pair, measure)
-    thresholds = _thresholds(measure, settings, base)
-    identity = f"{base}/{UNCALIBRATED if thresholds is None else thresholds.tag}"
-    return identity, pair_warning(identity)
-
-
-def _load_pair(measure: Measure, settings: ScoreSettings, engine: Callable[[], PairEngine]) -> PairDetector:
-    base = pair_identity(settings.pair, measure)
-    return PairDetector(engine(), base, measure, _thresholds(measure, settings, base))
-
-
 def _pair(measure: Measure, *, llm_below: bool) -> DetectorKind:
-    return DetectorKind(
-        form=f"{measure}/OBSERVER+PERFORMER@DIGITS/DTYPE/TOKENS/THRESHOLDS",
-        describe=partial(_describe_pair, measure),
-        load=partial(_load_pair, measure),
-        llm_below=llm_below,
-        warning_of=pair_warning,
-    )
+    def describe(settings: ScoreSettings) -> tuple[str, str]:
+        base = pair_identity(settings.pair, measure)
+        thresholds = _thresholds(measure, settings, base)
+        identity = f"{base}/{UNCALIBRATED if thresholds is None else thresholds.tag}"
+        return identity, pair_warning(identity)
+
+    def load(settings: ScoreSettings, engine: Callable[[], PairEngine]) -> PairDetector:
+        base = pair_identity(settings.pair, measure)
+        return PairDetector(engine(), base, measure, _thresholds(measure, settings, base))
+
+    form = f"{measure}/OBSERVER+PERFORMER@DIGITS/DTYPE/TOKENS/THRESHOLDS"
+    return DetectorKind(form, describe, load, llm_below=llm_below, warning_of=pair_warning)
 
 
 DETECTORS: dict[str, DetectorKind] = {

@@ -20,10 +20,9 @@ class FakeDetector:
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """p_llm is .9 with the mark and .1 without; tokens are characters."""
         self.given.append(list(texts))
-        return [self._one(text) for text in texts]
-
-    def _one(self, text: str) -> TextScore:
-        if not text:
-            return TextScore(abstain="too_short")
-        flag = self._mark in text
-        return TextScore(score=float(flag), p_llm=0.9 if flag else 0.1, flag=flag, tokens=len(text))
+        scores = []
+        for text in texts:
+            flag = self._mark in text
+            scored = TextScore(score=float(flag), p_llm=0.9 if flag else 0.1, flag=flag, tokens=len(text))
+            scores.append(scored if text else TextScore(abstain="too_short"))
+        return scores

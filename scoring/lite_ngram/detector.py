@@ -117,26 +117,21 @@ class LiteNgram:
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """One TextScore per text; `score` is the margin of the regression, `p_llm` the calibrated probability."""
+        header, chosen = self.weights.header, self.thresholds
         scores: list[TextScore] = []
         for start in range(0, len(texts), _BATCH):
-            scores += self._score([prepare(text) for text in texts[start : start + _BATCH]])
-        return scores
-
-    def _score(self, readings: Sequence[PreparedText]) -> list[TextScore]:
-        """The flag follows from the rounded numbers, so a record explains it."""
-        header, chosen = self.weights.header, self.thresholds
-        margin = margins([reading.words for reading in readings], self.weights.vector) + header.intercept
-        length = log_length(np.array([reading.length for reading in readings], np.float64))
-        p_llm = probability(margin, length, header.calibration)
-        scores = []
-        for reading, s, p in zip(readings, margin.tolist(), p_llm.tolist(), strict=True):
-            if reading.abstain:
-                scores.append(TextScore(abstain=reading.abstain))
-                continue
-            score, own = round(s, 6), round(p, 6)
-            flag = chosen.flag(own if chosen.number == "p_llm" else score)
-            shown = own if chosen.curve is None else round(chosen.curve.p_llm(score), 6)
-            scores.append(TextScore(score=score, p_llm=shown, flag=flag, tokens=len(reading.words)))
+            readings = [prepare(text) for text in texts[start : start + _BATCH]]
+            margin = margins([reading.words for reading in readings], self.weights.vector) + header.intercept
+            length = log_length(np.array([reading.length for reading in readings], np.float64))
+            p_llm = probability(margin, length, header.calibration)
+            for reading, s, p in zip(readings, margin.tolist(), p_llm.tolist(), strict=True):
+                if reading.abstain:
+                    scores.append(TextScore(abstain=reading.abstain))
+                    continue
+                score, own = round(s, 6), round(p, 6)  # the flag follows from these, so a record explains it
+                flag = chosen.flag(own if chosen.number == "p_llm" else score)
+                shown = own if chosen.curve is None else round(chosen.curve.p_llm(score), 6)
+                scores.append(TextScore(score=score, p_llm=shown, flag=flag, tokens=len(reading.words)))
         return scores
 
 

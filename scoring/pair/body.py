@@ -79,7 +79,10 @@ def widen_linears(body: nn.Module) -> int:
     count = 0
     for parent in list(body.modules()):
         for name, layer in list(parent.named_children()):
-            weight = _linear_weight(layer)
+            # the weights [out, in] of a plain linear layer; GPT-2 calls its own Conv1D and keeps them transposed
+            weight: Any = layer.weight if isinstance(layer, nn.Linear) else None
+            if type(layer).__name__ == "Conv1D":
+                weight = layer.weight.T
             if weight is not None and weight.dtype == torch.float32 and weight.device.type == "cpu":
                 setattr(parent, name, WideLinear(weight, layer.bias))  # type: ignore[arg-type]
                 count += 1
@@ -100,11 +103,3 @@ class WideLinear(nn.Module):
     def forward(self, states: Tensor) -> Tensor:
         flat = states.reshape(-1, states.shape[-1]).contiguous()
         return onednn_linear(flat, self.weight, self.bias).view(*states.shape[:-1], -1)
-
-
-def _linear_weight(layer: nn.Module) -> Tensor | None:
-    """The weights [out, in] of a plain linear layer; GPT-2 calls its own Conv1D and keeps them transposed."""
-    weight: Any = getattr(layer, "weight", None)
-    if isinstance(layer, nn.Linear) or weight is None:
-        return weight  # type: ignore[no-any-return]
-    return weight.T if type(layer).__name__ == "Conv1D" else None

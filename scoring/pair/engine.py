@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from scoring.errors import (
     CannotScore,
@@ -49,11 +49,7 @@ _IN_FLIGHT = 2
 _LOSSES_IN_A_ROW, _LOSSES_TO_SUSPECTS = 3, 8
 _GROWS_AFTER = 100  # batches that fitted
 _SLICE_BATCHES = 8  # tokenised at a time: enough to find texts of one length, few enough to start soon
-
-
-class _Flight(NamedTuple):
-    indices: list[int]
-    batch: DeviceBatch
+_Flight = tuple[list[int], DeviceBatch]  # indices of its texts
 
 
 class PairEngine:
@@ -84,8 +80,7 @@ class PairEngine:
         self._suspects = Suspects(suspects)
         self._closed = False
         self._tokens = self._padding = self._out_of_memory = self._all_losses = 0
-        self.batches = 0
-        """Batches read since the start."""
+        self.batches = 0  # read since the start
 
     def read(self, texts: Sequence[str]) -> list[Result]:
         """One result per text, in order; PoisonText for a text that must be dead-lettered.
@@ -127,20 +122,19 @@ class PairEngine:
 
         Raises NoDevice if a text of max_tokens does not fit, UnsupportedModel for models without finite numbers.
         """
-        self._warm_up(8, 1)
+        shapes = [(8, 1)]  # tokens of a text, texts
         if self._settings.device != "cpu":
             longest = min(self._settings.max_tokens, self._budget)
-            self._warm_up(longest, self._budget // longest)
-
-    def _warm_up(self, length: int, count: int) -> None:
-        for result in self._read([self._harmless(length)] * count, self._all_losses, blames=False):
-            if isinstance(result, PoisonText):
-                raise NoDevice(f"{result}; set score.pair.max_tokens lower, take smaller models, or a larger card")
-            if isinstance(result, TextScore):
-                raise UnsupportedModel(
-                    f"{self._settings.observer} and {self._settings.performer} give no finite numbers as"
-                    f" {self._settings.number_format}: copy them anew, or set another score.pair.dtype"
-                )
+            shapes.append((longest, self._budget // longest))
+        for length, count in shapes:
+            for result in self._read([self._harmless(length)] * count, self._all_losses, blames=False):
+                if isinstance(result, PoisonText):
+                    raise NoDevice(f"{result}; set score.pair.max_tokens lower, take smaller models, or a larger card")
+                if isinstance(result, TextScore):
+                    raise UnsupportedModel(
+                        f"{self._settings.observer} and {self._settings.performer} give no finite numbers as"
+                        f" {self._settings.number_format}: copy them anew, or set another score.pair.dtype"
+                    )
 
     def _harmless(self, length: int) -> list[int]:
         return [number % self._words for number in range(1, min(length, self._settings.max_tokens) + 1)]
@@ -213,7 +207,7 @@ class PairEngine:
                     continue
                 batch = waiting.popleft()
                 try:
-                    flying.append(_Flight(batch, device.launch([texts[index] for index in batch])))
+                    flying.append((batch, device.launch([texts[index] for index in batch])))
                 except OutOfDeviceMemory as error:
                     while flying:
                         self._land(texts, flying, results)
@@ -227,7 +221,7 @@ class PairEngine:
                         waiting.appendleft(batch)
                 batch = []
         except DeviceLost as error:
-            blamed = [texts[index] for one in [batch, *(flight.indices for flight in flying)] for index in one]
+            blamed = [texts[index] for lost in [batch, *(indices for indices, _ in flying)] for index in lost]
             del device  # a kept error keeps this frame
             flying.clear()
             self._lose(blamed if blames else [], error)
@@ -262,10 +256,7 @@ class PairEngine:
     def _make_room(
         self, device: PairDevice, texts: Sequence[Ids], batch: Sequence[int], error: OutOfDeviceMemory
     ) -> int:
-        """Reduce the budget for the rest of this call, because `batch` did not fit.
-
-        Later calls have max_tokens at least.
-        """
+        """Reduce the budget for the rest of this call, as `batch` did not fit; later calls have max_tokens at least."""
         _forget_frames(error)
         device.free()
         self._out_of_memory += 1
@@ -277,10 +268,7 @@ class PairEngine:
         return half
 
     def _refuse_too_large(self, length: int, error: OutOfDeviceMemory) -> PoisonText:
-        """The error of a text that does not fit alone.
-
-        Raises OutOfDeviceMemory if one of its length has fitted before.
-        """
+        """The error of a text that does not fit alone. Raises OutOfDeviceMemory if one as long has fitted before."""
         if length <= self._fitted:
             raise OutOfDeviceMemory(
                 f"texts of {self._fitted} tokens have fitted into the device's memory, one of {length} does not"

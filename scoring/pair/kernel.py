@@ -22,16 +22,7 @@ WARPS = 4
 
 @triton.jit  # type: ignore[untyped-decorator]  # triton publishes no types
 def _fold_row(  # type: ignore[no-untyped-def]  # its parameters are Triton's own values
-    p_ptr,
-    q_ptr,
-    targets_ptr,
-    state_ptr,
-    first,
-    width,
-    p_stride,
-    q_stride,
-    state_stride,
-    CHUNK: tl.constexpr,
+    p_ptr, q_ptr, targets_ptr, state_ptr, first, width, p_stride, q_stride, state_stride, CHUNK: tl.constexpr
 ):
     row = tl.program_id(0).to(tl.int64)
     p_row = p_ptr + row * p_stride
@@ -93,17 +84,6 @@ def fold_triton(p: Tensor, q: Tensor, targets: Tensor, first: int, state: Tensor
     contiguous.
     """
     count, width = p.shape
+    strides = p.stride(0), q.stride(0), state.stride(0)
     chunk = min(CHUNK, triton.next_power_of_2(width))
-    _fold_row[(count,)](
-        p,
-        q,
-        targets.contiguous(),
-        state,
-        first,
-        width,
-        p.stride(0),
-        q.stride(0),
-        state.stride(0),
-        CHUNK=chunk,
-        num_warps=WARPS,
-    )
+    _fold_row[(count,)](p, q, targets.contiguous(), state, first, width, *strides, CHUNK=chunk, num_warps=WARPS)

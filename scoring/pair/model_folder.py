@@ -109,11 +109,11 @@ def fingerprint(folders: Sequence[Path], salt: str = "") -> str:
     for folder in folders:
         weights = weight_files(folder)
         try:
-            for path in (folder / CONFIG, *(folder / name for name in _TOKENIZER_FILES), *_indices(folder)):
-                if path.is_file():
-                    _part(digest, path.name, _head(path, min(path.stat().st_size, _SMALL_FILE_BYTES)))
-            for path in weights:
-                _part(digest, path.relative_to(folder).as_posix(), _sample(path))
+            small = [folder / CONFIG, *(folder / name for name in _TOKENIZER_FILES), *_indices(folder)]
+            for path in (*(path for path in small if path.is_file()), *weights):
+                content = _sample(path) if path in weights else _head(path, _SMALL_FILE_BYTES)
+                digest.update(f"\0{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode())
+                digest.update(content)
         except OSError as error:
             raise MissingModel(
                 f"{error.filename} cannot be read: {error.strerror}; mend its rights or copy it anew"
@@ -127,11 +127,6 @@ class _Index(msgspec.Struct):
 
 def _indices(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.safetensors.index.json"))
-
-
-def _part(digest: hashlib._Hash, name: str, content: bytes) -> None:
-    digest.update(f"\0{name}\0{len(content)}\0".encode())
-    digest.update(content)
 
 
 def _head(path: Path, size_bytes: int) -> bytes:

@@ -97,21 +97,6 @@ def load_models(settings: PairSettings) -> PairModels:
     return PairModels(observer, performer, tokenizer.backend_tokenizer, int(pad_ids[0]), device)
 
 
-def _check_tokenizers(settings: PairSettings, first: Tokenizer, second: Tokenizer) -> None:
-    """Raises UnsupportedModel, with both models and the difference, unless they split texts in the same way."""
-    both, hint = f"{settings.observer} and {settings.performer}", "take two models of one family"
-    ids, others = first.get_vocab(), second.get_vocab()
-    if ids != others:
-        token = min(token for token in {**ids, **others} if ids.get(token) != others.get(token))
-        raise UnsupportedModel(
-            f"{both} have different vocabularies ({len(ids)} and {len(others)} tokens): {token!r} is"
-            f" {ids.get(token, 'unknown')} to one and {others.get(token, 'unknown')} to the other; {hint}"
-        )
-    for probe in _PROBES:
-        if first.encode(probe).tokens != second.encode(probe).tokens:
-            raise UnsupportedModel(f"{both} cut {probe!r} differently; {hint}")
-
-
 @contextmanager
 def device_errors(*, on_card: bool) -> Iterator[None]:
     """Translate errors of a full device into OutOfDeviceMemory, and other errors of work `on_card` into DeviceLost.
@@ -158,7 +143,19 @@ def load_tokenizers(transformers: Any, settings: PairSettings, folders: Sequence
         if getattr(tokenizer, "backend_tokenizer", None) is None:
             raise UnsupportedModel(f"{name} has no fast tokenizer (tokenizer.json): take a model that has one")
         tokenizers.append(tokenizer)
-    _check_tokenizers(settings, *(tokenizer.backend_tokenizer for tokenizer in tokenizers))
+    # Both must split texts in the same way.
+    both, hint = f"{settings.observer} and {settings.performer}", "take two models of one family"
+    first, second = (tokenizer.backend_tokenizer for tokenizer in tokenizers)
+    ids, others = first.get_vocab(), second.get_vocab()
+    if ids != others:
+        token = min(token for token in {**ids, **others} if ids.get(token) != others.get(token))
+        raise UnsupportedModel(
+            f"{both} have different vocabularies ({len(ids)} and {len(others)} tokens): {token!r} is"
+            f" {ids.get(token, 'unknown')} to one and {others.get(token, 'unknown')} to the other; {hint}"
+        )
+    for probe in _PROBES:
+        if first.encode(probe).tokens != second.encode(probe).tokens:
+            raise UnsupportedModel(f"{both} cut {probe!r} differently; {hint}")
     return tokenizers
 
 

@@ -60,19 +60,18 @@ def readings(passed: PerToken, lengths: Sequence[int], is_pad: NDArray[np.bool_]
 
     `is_pad` marks positions whose token is the pad token. A text without finite numbers has no score: "not_a_number".
     """
-    ends = [int(end) for end in np.cumsum(lengths)]
-    return [_reading(passed, slice(end - size, end), is_pad) for end, size in zip(ends, lengths, strict=True)]
-
-
-def _reading(passed: PerToken, positions: slice, is_pad: NDArray[np.bool_]) -> PairReading | TextScore:
-    lse_q, z_q_target, mean_q, var_q = (np.asarray(column[positions], np.float64) for column in passed)
-    crossed = (lse_q - mean_q)[~is_pad[positions]]
-    tokens = len(lse_q)
-    with np.errstate(all="ignore"):
-        ppl = np.mean(lse_q[:-1] - z_q_target[:-1])
-        x_ppl = np.sum(crossed) / np.float64(len(crossed))
-        fast_detectgpt = np.sum(z_q_target[:-1] - mean_q[:-1]) / np.sqrt(np.sum(var_q[:-1]))
-        binoculars = ppl / x_ppl
-    if not np.isfinite([binoculars, fast_detectgpt, ppl, x_ppl]).all():
-        return TextScore(abstain="not_a_number", tokens=tokens)
-    return PairReading(float(binoculars), float(fast_detectgpt), float(ppl), float(x_ppl), tokens)
+    scored: list[PairReading | TextScore] = []
+    for end, tokens in zip(np.cumsum(lengths).tolist(), lengths, strict=True):
+        positions = slice(end - tokens, end)
+        lse_q, z_q_target, mean_q, var_q = (np.asarray(column[positions], np.float64) for column in passed)
+        crossed = (lse_q - mean_q)[~is_pad[positions]]
+        with np.errstate(all="ignore"):
+            ppl = np.mean(lse_q[:-1] - z_q_target[:-1])
+            x_ppl = np.sum(crossed) / np.float64(len(crossed))
+            fast_detectgpt = np.sum(z_q_target[:-1] - mean_q[:-1]) / np.sqrt(np.sum(var_q[:-1]))
+            binoculars = ppl / x_ppl
+        if np.isfinite([binoculars, fast_detectgpt, ppl, x_ppl]).all():
+            scored.append(PairReading(float(binoculars), float(fast_detectgpt), float(ppl), float(x_ppl), tokens))
+        else:
+            scored.append(TextScore(abstain="not_a_number", tokens=tokens))
+    return scored

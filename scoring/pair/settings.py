@@ -61,10 +61,7 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("batch_tokens must be 0, or at least 64")
 
     def folders(self) -> tuple[Path, Path]:
-        return (
-            find_model(self.observer, self.observer_revision),
-            find_model(self.performer, self.performer_revision),
-        )
+        return find_model(self.observer, self.observer_revision), find_model(self.performer, self.performer_revision)
 
     @property
     def token_budget(self) -> int:
@@ -73,9 +70,7 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def number_format(self) -> Literal["bfloat16", "float32"]:
         """The dtype in use: as set, or else the device's own."""
-        if self.dtype:
-            return self.dtype
-        return "float32" if self.device == "cpu" else "bfloat16"
+        return self.dtype or ("float32" if self.device == "cpu" else "bfloat16")
 
 
 def pair_identity(settings: PairSettings, measure: Measure, text_rules: str = RULES) -> str:

@@ -61,7 +61,9 @@ class DecileNumbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def margin(self, scores: Sequence[float]) -> float:
         """> 0 is llm. Needs at least one score."""
         rows = zip(self.weights, deciles(scores), self.centres, self.scales, strict=True)
-        return sum(weight * _standard(decile, centre, scale) for weight, decile, centre, scale in rows) + self.offset
+        # clipped far outside the scores of all training sites: a broken score gives a margin, not NaN
+        parts = (weight * min(max((at - centre) / scale, -_FAR), _FAR) for weight, at, centre, scale in rows)
+        return sum(parts) + self.offset
 
 
 def deciles(scores: Sequence[float]) -> list[float]:
@@ -149,11 +151,6 @@ class DecileTest(NumberedMethod, frozen=True, tag="deciles"):
         side = "above" if verdict.verdict == SiteClass.LLM else "not above"
         said = f"deciles of {verdict.pages} scored articles; margin {verdict.llr:+.2f}, {side} 0"
         return said + describe_corrections(verdict)
-
-
-def _standard(decile: float, centre: float, scale: float) -> float:
-    """Standardised and clipped far outside the scores of all training sites: a broken score gives a margin, not NaN."""
-    return min(max((decile - centre) / scale, -_FAR), _FAR)
 
 
 def _verdict_of(margin: float) -> str:

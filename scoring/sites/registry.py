@@ -18,17 +18,13 @@ from scoring.sites.sprt import SiteTest, SprtParams, params_for
 StoredMethod = SiteTest | DecileTest
 
 
-def _sprt(settings: TallySettings, detector: str, site_test: SprtParams | None) -> SiteTest:
-    return SiteTest(settings.sprt or site_test or params_for(detector), settings.close_after_ms)
-
-
-def _deciles(settings: TallySettings, detector: str, _: SprtParams | None) -> DecileTest:
-    return DecileTest(load_deciles(detector, settings.deciles), settings.close_after_ms)
-
-
 METHODS: dict[MethodName, Callable[[TallySettings, str, SprtParams | None], StoredMethod]] = {
-    "sprt": _sprt,
-    "deciles": _deciles,
+    "sprt": lambda settings, detector, site_test: SiteTest(
+        settings.sprt or site_test or params_for(detector), settings.close_after_ms
+    ),
+    "deciles": lambda settings, detector, _: DecileTest(
+        load_deciles(detector, settings.deciles), settings.close_after_ms
+    ),
 }
 _decoder: msgspec.json.Decoder[StoredMethod] = msgspec.json.Decoder(StoredMethod)
 

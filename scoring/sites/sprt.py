@@ -89,30 +89,16 @@ class SprtParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise BadParameters(f"sprt needs min_pages and min_articles from 1 to {MOST:,}")
 
 
-class Steps(NamedTuple):
-    """The nats that a page adds to the sum."""
-
-    flagged: float
-    clear: float
-
-
-class Bounds(NamedTuple):
-    """The bounds of the running sum, nats."""
-
-    lower: float
-    upper: float
-
-
-def wald_bounds(alpha: float, beta: float) -> Bounds:
-    """Bounds of the sum, rounded: for errors alpha (a human site is called llm) and beta (an LLM site, human)."""
-    return Bounds(round(math.log(beta / (1 - alpha)), PLACES), round(math.log((1 - beta) / alpha), PLACES))
-
-
 class FewestPages(NamedTuple):
     """The fewest usable scores for a verdict: with all of them flagged, and with none."""
 
     llm: int
     human: int
+
+
+def wald_bounds(alpha: float, beta: float) -> tuple[float, float]:
+    """Lower and upper bound of the sum, nats: for errors alpha (a human site is called llm) and beta (the reverse)."""
+    return round(math.log(beta / (1 - alpha)), PLACES), round(math.log((1 - beta) / alpha), PLACES)
 
 
 def fewest_pages(params: SprtParams) -> FewestPages:
@@ -174,16 +160,16 @@ class SiteTest(NumberedMethod, frozen=True, tag="sprt"):
     close_after_ms: int | None = None
 
     @cached_property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> tuple[float, float]:
         return wald_bounds(self.params.alpha, self.params.beta)
 
     @cached_property
-    def steps(self) -> Steps:
-        """The steps, shrunk by one factor if the larger one exceeds the clip."""
+    def steps(self) -> tuple[float, float]:
+        """The nats that a flagged and a clear page add, shrunk by one factor if the larger step exceeds the clip."""
         p0, p1 = self.params.p0, self.params.p1
         flagged, clear = math.log(p1 / p0), math.log((1 - p1) / (1 - p0))
         shrink = min(1.0, self.params.clip / max(flagged, -clear))
-        return Steps(flagged * shrink, clear * shrink)
+        return flagged * shrink, clear * shrink
 
     def decide(self, pages: Sequence[PageScore]) -> SiteVerdict:
         """Judge a site by its page flags in the order of their fetch.
@@ -195,6 +181,7 @@ class SiteTest(NumberedMethod, frozen=True, tag="sprt"):
         usable = [page for page in pages if page.flag is not None]
         total, llr, flagged, used, closes_at, closed = 0.0, 0.0, 0, 0, math.inf, False
         lower, upper = self.bounds
+        if_flagged, if_clear = self.steps
         needed = max(self.params.min_pages, self.params.min_articles)
         decided = SiteVerdict(verdict=SiteClass.UNDECIDED, pages_used=0, flagged=0, llr=0.0, pages=0, method=self.name)
         for page in usable:
@@ -203,7 +190,7 @@ class SiteTest(NumberedMethod, frozen=True, tag="sprt"):
                 break
             used += 1
             flagged += bool(page.flag)
-            total += self.steps.flagged if page.flag else self.steps.clear
+            total += if_flagged if page.flag else if_clear
             llr = round(total, PLACES)
             if lower < llr < upper or used < needed:
                 continue

@@ -108,7 +108,15 @@ def estimate_sites(
     sites: dict[str, SiteVerdictLine] = {}
     seen: dict[str, str] = {}
     for number, line in enumerate(lines):
-        refuse_another(_names(line), seen)
+        names = {
+            "detector": line.detector or "",
+            "ruleset": f"{line.ruleset or ''} {line.digest or ''}".strip(),
+            "site method": f"{line.method or ''} {line.method_digest or ''}".strip(),
+            "run": line.run or "",
+        }
+        if line.verdict == SiteClass.UNCLASSIFIABLE and not names["ruleset"]:
+            del names["ruleset"]  # a site without a page has no ruleset yet, and counts with any
+        refuse_another(names, seen)
         sites[f"line {number}" if line.site is None else line.site] = line
     truths: dict[str | None, list[SiteVerdictLine]] = {}
     for site, line in sites.items():
@@ -121,16 +129,3 @@ def estimate_sites(
         site, scored, flagged = line.site or "", line.scored or 0, line.flagged or 0
         rows.append(SiteState(id=site, site=site, scored=scored, flagged=flagged, queries=line.queries))
     return EstimateLine.of(judged, share_of_rows(rows, known, confidence)[0])
-
-
-def _names(line: SiteVerdictLine) -> dict[str, str]:
-    """The detector and other names of a line, each "" if it names none."""
-    named = {
-        "detector": line.detector or "",
-        "ruleset": f"{line.ruleset or ''} {line.digest or ''}".strip(),
-        "site method": f"{line.method or ''} {line.method_digest or ''}".strip(),
-        "run": line.run or "",
-    }
-    if line.verdict == SiteClass.UNCLASSIFIABLE and not named["ruleset"]:
-        del named["ruleset"]  # a site without a page has no ruleset yet, and counts with any
-    return named

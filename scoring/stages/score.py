@@ -66,10 +66,7 @@ class ScoreStage(Stage):
     """Emits a Score per request and detector; reads each distinct text once."""
 
     name: ClassVar[str] = "score"
-    inputs: Mapping[str, type[Record]] = {
-        topics.SCORE_REQUESTS: ScoreRequest,
-        topics.REPLAY_REQUESTS: ScoreRequest,
-    }
+    inputs: Mapping[str, type[Record]] = {topics.SCORE_REQUESTS: ScoreRequest, topics.REPLAY_REQUESTS: ScoreRequest}
     background = (topics.REPLAY_REQUESTS,)
     forward: str | None = topics.SCORES
     heartbeat_input: str | None = topics.SCORE_REQUESTS

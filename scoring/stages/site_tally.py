@@ -172,18 +172,17 @@ class SiteTally(msgspec.Struct, array_like=True):
         rows = {*self.earlier, *self.dropped}
         stopped, self.pages, self.earlier, self.term = self.stopped, {}, {}, 0
         for name, page, of in sorted(pages, key=lambda kept: kept[1].fetched_at):
-            at, first = page.fetched_at, page.evidence
+            at, first, entries = page.fetched_at, page.evidence, [page]
             if first is not None and self.term_of(first.fetched_at) != self.term_of(at):
-                begun = PageEntry(first.fetched_at, first.fetch_id, True, first.text_digest, "", first.digest, first)
-                self._put(name, begun, of)
-                again = FirstArticle(at, page.fetch_id, page.text_digest, page.digest)
-                page = msgspec.structs.replace(page, evidence=again if page.article else None)
-            self._put(name, page, of)
+                again = FirstArticle(at, page.fetch_id, page.text_digest, page.digest) if page.article else None
+                entries = [
+                    PageEntry(first.fetched_at, first.fetch_id, True, first.text_digest, "", first.digest, first),
+                    msgspec.structs.replace(page, evidence=again),
+                ]
+            for entry in entries:
+                self._open(self.term_of(entry.fetched_at), of.ruleset, of.digest, of.epoch)[name] = entry
         self.stopped = stopped
         self.dropped = sorted(rows.difference(self.earlier))
-
-    def _put(self, name: str, page: PageEntry, of: TermPages) -> None:
-        self._open(self.term_of(page.fetched_at), of.ruleset, of.digest, of.epoch)[name] = page
 
     def add_score(self, score: Score, in_use: str) -> None:
         """Keep a score of any detector: the one in use may change, and change back."""
@@ -192,10 +191,7 @@ class SiteTally(msgspec.Struct, array_like=True):
         of_detector.pop(score.text_digest, None)
         number = score.score if score.score is not None and math.isfinite(score.score) else None
         of_detector[score.text_digest] = TextFlag(score.flag, number)
-        self._forget(in_use)
-
-    def _forget(self, in_use: str) -> None:
-        """Drop the oldest scores that no page needs."""
+        # the oldest scores that no page needs go
         if len(self.scores) > MAX_DETECTORS:
             del self.scores[next(name for name in self.scores if name != in_use)]
         if all(len(said) <= SPARE_TEXTS for said in self.scores.values()):

@@ -113,7 +113,12 @@ class TallyStage(Stage):
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:
         """Fold the record into the site's tally. Raises FoldFailed, see the module."""
         del prepared  # no slow work here
-        result = self._kind(record, ctx)
+        if isinstance(record, Hit):
+            result = "hit" if ctx.state.get(hit_key(record)) is None else "repeated_hit"
+        elif isinstance(record, Score):
+            result = "score" if record.detector == self._detector else "other_detector"
+        else:
+            result = record.verdict
         ruleset = "" if isinstance(record, Hit | Score) else record.ruleset
         ctx.meter.count(STAGE_RECORDS, run=self.run, ruleset=ruleset, stage=self.name, result=result)
         if result == "repeated_hit":
@@ -174,13 +179,6 @@ class TallyStage(Stage):
     def committed(self) -> None:
         """The batch that was processed record by record is committed."""
         self._one_by_one = False
-
-    def _kind(self, record: Hit | JudgedPage | Score, ctx: Context) -> str:
-        if isinstance(record, Hit):
-            return "repeated_hit" if ctx.state.get(hit_key(record)) is not None else "hit"
-        if isinstance(record, Score):
-            return "score" if record.detector == self._detector else "other_detector"
-        return record.verdict
 
     def _read(self, site: str, ctx: Context) -> _Site:
         return _Site(site, ctx.state.get(site.encode()), self._term_ms)
@@ -257,21 +255,16 @@ class TallyStage(Stage):
             self._emit_decision(site, term, ctx, stop=False, reason="term_began")
         if tally.stopped or tally.term < tally.reopened:
             return
-        if reason := self._stop_reason(verdict):
-            tally.stopped = reason
-            self._emit_decision(site, term, ctx, stop=True, reason=reason)
-
-    def _stop_reason(self, verdict: SiteVerdict) -> str:
-        """The reason to stop crawling the site: decided_llm, decided_human or enough_articles; "" = none.
-
-        A mixed site stays open until it has `mixed_articles` usable scores, is no longer mixed, or has closed: later
-        pages change neither its verdict nor its mark.
-        """
+        # A mixed site stays open until it has `mixed_articles` usable scores, is no longer mixed, or has closed: later
+        # pages change neither its verdict nor its mark.
         if verdict.mixed and not verdict.closed and verdict.pages < self._settings.enough_if_mixed:
-            return ""
+            return
         if verdict.verdict in DECIDED:
-            return f"decided_{verdict.verdict}"
-        return "enough_articles" if verdict.pages >= self._settings.enough_articles else ""
+            tally.stopped = f"decided_{verdict.verdict}"
+        elif verdict.pages >= self._settings.enough_articles:
+            tally.stopped = "enough_articles"
+        if tally.stopped:
+            self._emit_decision(site, term, ctx, stop=True, reason=tally.stopped)
 
     def _is_tried(self, now_ms: int) -> bool:
         """Whether this process has had its time for long enough that a term may follow from it."""

@@ -15,9 +15,8 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from stream.embedded.copy_lock import copying
 from stream.embedded.database import (
     DATABASE,
     SEGMENTS,
@@ -28,6 +27,7 @@ from stream.embedded.database import (
     translate,
     translated_errors,
 )
+from stream.embedded.erasing import copying
 from stream.embedded.segments import SUFFIX, LogDamaged, sync_folder
 from stream.embedded.soundness import require_sound
 from stream.log.errors import LogUnavailable
@@ -186,18 +186,16 @@ class _Copy:
         with source.open("rb") as read, os.fdopen(os.open(target, flags, 0o600), "ab") as written:
             give_to_owner(target)
             read.seek(self.size)
-            while chunk := _read(read, source, _CHUNK_BYTES if stop is None else min(_CHUNK_BYTES, stop - self.size)):
+            while True:
+                try:
+                    chunk = read.read(_CHUNK_BYTES if stop is None else min(_CHUNK_BYTES, stop - self.size))
+                except OSError as error:  # other errors of the disk are those of the copy
+                    raise LogUnavailable(f"{source} cannot be read: {error}; check the disk (dmesg)") from error
+                if not chunk:
+                    break
                 written.write(chunk)
                 self.digest.update(chunk)
                 self.size += len(chunk)
                 advance(len(chunk))
             written.flush()
             os.fsync(written.fileno())
-
-
-def _read(file: BinaryIO, path: Path, count: int) -> bytes:
-    """Raises LogUnavailable with the path: other errors of the disk are those of the copy."""
-    try:
-        return file.read(count)
-    except OSError as error:
-        raise LogUnavailable(f"{path} cannot be read: {error}; check the disk (dmesg)") from error

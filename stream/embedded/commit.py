@@ -23,22 +23,22 @@ class Records:
     def __init__(self, outputs: Sequence[tuple[StoredTopic, Output]], now_ms: int) -> None:
         """Raises UnknownTopic (partition out of range) or RecordTooLarge."""
         self.blobs: list[tuple[int, bytes]] = []
-        self._rows = [self._row(topic, output, now_ms) for topic, output in outputs]
-
-    def _row(self, topic: StoredTopic, output: Output, now_ms: int) -> tuple[int, _Columns, int | None, int, int]:
-        """Partition id, columns, index of the value in the blobs, its size, checksum of the content."""
-        check_size(output)
-        value, blob = output.value, None
-        size = 0 if value is None else len(value)
-        headers = msgspec.msgpack.encode(dict(output.headers)) if output.headers else None
-        time_ms = now_ms if output.timestamp_ms is None else output.timestamp_ms
-        digest = content_checksum(time_ms, output.key, headers, value)
-        # Compacted topics keep values inline: otherwise one newest value would keep a whole segment.
-        if value is not None and size > INLINE_BYTES and not topic.compact:
-            blob = len(self.blobs)
-            self.blobs.append((topic.id, value))
-            value = None
-        return topic.partition_id(output.partition), (output.key, value, headers, time_ms), blob, size, digest
+        # partition id, columns, index of the value in the blobs, its size, checksum of the content
+        self._rows: list[tuple[int, _Columns, int | None, int, int]] = []
+        for topic, output in outputs:
+            check_size(output)
+            value, blob = output.value, None
+            size = 0 if value is None else len(value)
+            headers = msgspec.msgpack.encode(dict(output.headers)) if output.headers else None
+            time_ms = now_ms if output.timestamp_ms is None else output.timestamp_ms
+            digest = content_checksum(time_ms, output.key, headers, value)
+            # Compacted topics keep values inline: otherwise one newest value would keep a whole segment.
+            if value is not None and size > INLINE_BYTES and not topic.compact:
+                blob = len(self.blobs)
+                self.blobs.append((topic.id, value))
+                value = None
+            columns = (output.key, value, headers, time_ms)
+            self._rows.append((topic.partition_id(output.partition), columns, blob, size, digest))
 
     def insert(self, database: sqlite3.Connection, places: Sequence[Placed]) -> list[int]:
         """Insert the records; returns their offsets. Raises UnknownTopic before it writes anything."""

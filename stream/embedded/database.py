@@ -25,7 +25,6 @@ SCHEMA_VERSION = 2
 OFFSET_BITS = 40  # 10^12 records a partition, 8 million partitions
 _HEAD = struct.Struct("<qii?")  # of the checksummed bytes: timestamp, sizes of key and headers, whether a tombstone
 TIME_MS = "CASE typeof(timestamp_ms) WHEN 'integer' THEN timestamp_ms END"  # NULL if the row is damaged
-_MASK = (1 << 64) - 1
 _NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
 _REMEDY = "check the disk (dmesg)"
 _REMEDIES: dict[int | None, str] = {
@@ -99,7 +98,21 @@ def prepare(folder: Path, lock_timeout_s: float) -> None:
         os.close(os.open(folder / DATABASE, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
         give_to_owner(folder / DATABASE)
         with contextlib.closing(connect(folder, lock_timeout_s)) as database:
-            _prepare_tables(database, folder)
+            is_new = not _has_tables(database)
+            if is_new:  # to open a log that exists does not wait for its writers
+                database.execute("PRAGMA page_size = 16384")
+                database.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only before the first table, see `give_back`
+            _enter_wal(database)
+            if is_new:
+                database.execute("BEGIN IMMEDIATE")
+                with database:
+                    if not _has_tables(database):
+                        if _holds_segments(folder):
+                            raise _without_database(folder)
+                        for statement in _TABLES:
+                            database.execute(statement)
+                        database.execute("INSERT INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
+            _check_version(database, folder)
 
 
 def require_readable(folder: Path, lock_timeout_s: float) -> None:
@@ -126,24 +139,6 @@ def at_rest(folder: Path) -> tuple[int, int, int] | None:
 def how_to_read(rest: tuple[int, int, int] | None) -> str:
     """Parameters for `connect` to read without changing a file. `immutable` if at rest: SQLite would create a WAL."""
     return "mode=ro" if rest is None else "mode=ro&immutable=1"
-
-
-def _prepare_tables(database: sqlite3.Connection, folder: Path) -> None:
-    is_new = not _has_tables(database)
-    if is_new:  # to open a log that exists does not wait for its writers
-        database.execute("PRAGMA page_size = 16384")
-        database.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of an empty database only, see `stream.embedded.vacuum`
-    _enter_wal(database)
-    if is_new:
-        database.execute("BEGIN IMMEDIATE")
-        with database:
-            if not _has_tables(database):
-                if _holds_segments(folder):
-                    raise _without_database(folder)
-                for statement in _TABLES:
-                    database.execute(statement)
-                database.execute("INSERT INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
-    _check_version(database, folder)
 
 
 def _has_tables(database: sqlite3.Connection) -> bool:
@@ -209,7 +204,7 @@ def content_checksum(timestamp_ms: int, key: bytes, headers: bytes | None, value
 
 def row_checksum(content: int, id: int) -> int:
     """The checksum in a record's row: signed for SQLite, and dependent on the row id."""
-    digest = (content ^ id * _SPREAD) & _MASK
+    digest = (content ^ id * _SPREAD) & ((1 << 64) - 1)
     return digest - (1 << 64) if digest >> 63 else digest
 
 

@@ -4,13 +4,18 @@
    between leaves rows that the next attempt finds.
 2. Bytes of segments that no record refers to are overwritten: an earlier commit may have failed after writing them.
 3. VACUUM rebuilds the database, and a checkpoint empties the WAL: deleted and replaced rows leave no bytes.
+
+A copy needs the bytes of segments unchanged, so a lock keeps the two apart. It is on the folder of segments: no file is
+made, and the system releases it with its process.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import sqlite3
+import time
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from itertools import groupby
@@ -23,11 +28,12 @@ from stream.embedded.topics import row_id
 from stream.embedded.vacuum import rewrite
 from stream.embedded.writer import Writer
 from stream.log.errors import LogUnavailable
-from stream.log.file_lock import lock_named
+from stream.log.file_lock import lock_named, opened, try_lock
 
 _ROWS = 500  # per transaction
 _PIECE_BYTES = 1024 * 1024
 _WAIT_S = 60.0  # longest wait for a writer, and for readers of old pages
+_LOCK_WAIT_S, _LOOK_S = 600.0, 0.1  # a copy to a slow disk takes minutes
 _NONE = b"\0"
 
 
@@ -39,6 +45,36 @@ class Place(NamedTuple):
     file: str | None
     position: int
     size: int
+
+
+@contextlib.contextmanager
+def copying(folder: Path) -> Iterator[None]:
+    """Keep erasures away for the block. Raises LogUnavailable if one takes too long, or the segments are missing."""
+    with _locked(folder, fcntl.LOCK_SH, "hosts are being forgotten: repeat the command when that has ended"):
+        yield
+
+
+@contextlib.contextmanager
+def erasing(folder: Path) -> Iterator[None]:
+    """Keep copies and other erasures away for the block. Raises as `copying`."""
+    why = "a backup or another erasure is under way: the same command completes the removal when that has ended"
+    with _locked(folder, fcntl.LOCK_EX, why):
+        yield
+
+
+@contextlib.contextmanager
+def _locked(folder: Path, kind: int, why: str) -> Iterator[None]:
+    with translated_errors(folder, read_only=kind == fcntl.LOCK_SH):
+        held = os.open(folder / SEGMENTS, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        give_up_at = time.monotonic() + _LOCK_WAIT_S
+        while not try_lock(held, kind):
+            if time.monotonic() > give_up_at:
+                raise LogUnavailable(f"{folder}: {why}")
+            time.sleep(_LOOK_S)
+        yield
+    finally:
+        os.close(held)
 
 
 def erase_keys(
@@ -55,26 +91,22 @@ def erase_keys(
     `keep_values`: the newest record of each key stays if it has a value.
     """
     erased = 0
-    start = row_id(partition, 0)
-    current = _current(database, partition, keys) if keep_values else set()
-    while batch := _find(database, start, row_id(partition + 1, 0), keys):
+    start, stop = row_id(partition, 0), row_id(partition + 1, 0)
+    current: set[int] = set()
+    if keep_values:
+        newest = database.execute(
+            "SELECT max(id), value IS NULL AND segment IS NULL FROM records"
+            f" WHERE id >= ? AND id < ? AND key IN ({', '.join('?' * len(keys))}) GROUP BY key",
+            (start, stop, *keys),
+        )
+        current = {row for row, is_tombstone in newest.fetchall() if not is_tombstone}
+    while batch := _find(database, start, stop, keys):
         start = batch[-1].id + 1
         places = [place for place in batch if place.id not in current]
         _overwrite(folder, places)
         writer.run(partial(_blank, partition, places))
         erased += len(places)
     return erased
-
-
-def _current(database: sqlite3.Connection, partition: int, keys: Sequence[bytes]) -> set[int]:
-    """The rows of the newest records of these keys that have a value."""
-    bounds = row_id(partition, 0), row_id(partition + 1, 0)
-    rows = database.execute(
-        "SELECT max(id), value IS NULL AND segment IS NULL FROM records"
-        f" WHERE id >= ? AND id < ? AND key IN ({', '.join('?' * len(keys))}) GROUP BY key",
-        (*bounds, *keys),
-    )
-    return {row for row, is_tombstone in rows.fetchall() if not is_tombstone}
 
 
 def _find(database: sqlite3.Connection, start: int, stop: int, keys: Sequence[bytes]) -> list[Place]:
@@ -96,7 +128,7 @@ def _overwrite(folder: Path, places: Sequence[Place]) -> None:
             of_files.setdefault(place.file, []).append(place)
     with translated_errors(folder):
         for file, held in of_files.items():
-            with contextlib.suppress(FileNotFoundError), _opened(folder / SEGMENTS / file) as descriptor:
+            with contextlib.suppress(FileNotFoundError), opened(folder / SEGMENTS / file, os.O_RDWR) as descriptor:
                 for place in held:
                     os.pwrite(descriptor, _NONE * place.size, place.position)
                 os.fdatasync(descriptor)
@@ -133,10 +165,13 @@ def clear_unnamed(folder: Path, database: sqlite3.Connection) -> None:
     with translated_errors(folder):
         for segment, file, size in sizes:
             path = folder / SEGMENTS / file
-            with contextlib.suppress(FileNotFoundError), _opened(path) as descriptor:
+            with contextlib.suppress(FileNotFoundError), opened(path, os.O_RDWR) as descriptor:
                 end = os.fstat(descriptor).st_size if lock_named(descriptor, path) else size
                 for start, stop in _between(spans.get(segment, []), end):
-                    _clear(descriptor, start, stop)
+                    for at in range(start, stop, _PIECE_BYTES):
+                        piece = os.pread(descriptor, min(_PIECE_BYTES, stop - at), at)
+                        if piece.strip(_NONE):
+                            os.pwrite(descriptor, _NONE * len(piece), at)
                 os.fdatasync(descriptor)
 
 
@@ -149,15 +184,6 @@ def rebuild(folder: Path, lock_timeout_s: float) -> None:
         raise LogUnavailable(f"{folder}: a process reads old pages of the database all the time: stop it, and repeat")
 
 
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[int]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
 def _between(spans: Collection[tuple[int, int]], end: int) -> Iterator[tuple[int, int]]:
     """The gaps between sorted spans, up to `end`."""
     at = 0
@@ -167,10 +193,3 @@ def _between(spans: Collection[tuple[int, int]], end: int) -> Iterator[tuple[int
         at = max(at, stop)
     if at < end:
         yield at, end
-
-
-def _clear(descriptor: int, start: int, stop: int) -> None:
-    for at in range(start, stop, _PIECE_BYTES):
-        piece = os.pread(descriptor, min(_PIECE_BYTES, stop - at), at)
-        if piece.strip(_NONE):
-            os.pwrite(descriptor, _NONE * len(piece), at)

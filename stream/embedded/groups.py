@@ -77,7 +77,7 @@ def take_step(
     return version, dict(leases.fetchall())
 
 
-def beat(database: sqlite3.Connection, members: Sequence[tuple[str, str, int]], expires_at: int) -> None:
+def beat(members: Sequence[tuple[str, str, int]], expires_at: int, database: sqlite3.Connection, _: object) -> None:
     """Renew memberships (group, member, epoch), except fenced or removed ones."""
     database.executemany(
         "UPDATE members SET expires_at = ? WHERE grp = ? AND name = ? AND epoch = ?",

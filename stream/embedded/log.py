@@ -14,22 +14,21 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from stream.embedded import groups
 from stream.embedded.commit import Records, write_state
-from stream.embedded.copy_lock import erasing
 from stream.embedded.database import SEGMENTS, at_rest, how_to_read, prepare, require_readable, translated_errors
-from stream.embedded.erasing import clear_unnamed, erase_keys, rebuild
+from stream.embedded.erasing import clear_unnamed, erase_keys, erasing, rebuild
 from stream.embedded.groups import Moment
 from stream.embedded.member import EmbeddedMember
-from stream.embedded.reader import EmbeddedState, RecordReader
+from stream.embedded.reader import EmbeddedState, RecordReader, Times
 from stream.embedded.removal import clear, size_of, take_out
 from stream.embedded.retention import Retention, cut_off
 from stream.embedded.soundness import Presence, require_sound
-from stream.embedded.time_index import Times
 from stream.embedded.topics import StoredTopic, Topics
 from stream.embedded.writer import Writer
 from stream.log.contract import (
@@ -188,6 +187,11 @@ class EmbeddedLog:
     def end(self, topic: str) -> list[int]:
         return [end for _, end in self._bounds(topic)]
 
+    def _bounds(self, topic: str) -> list[tuple[int, int]]:
+        with self._reader() as reader:
+            bounds = reader.bounds([self._topics.find(reader.database, topic)])
+        return [bounds[at] for at in sorted(bounds)]
+
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
         """The first call of a process reads up to the result, later calls read new records only."""
         with self._reader() as reader:
@@ -262,28 +266,24 @@ class EmbeddedLog:
 
     def erase(self, sites: Collection[str], rows: Collection[bytes] = ()) -> Erased:
         """See `Log.erase`. Waits for readers and a backup; other processes wait while the database is rebuilt."""
-        with erasing(self._folder):
-            return self._erase(sites, rows)
-
-    def _erase(self, sites: Collection[str], rows: Collection[bytes]) -> Erased:
         records = 0
-        with self._reader() as reader:
-            clear(reader.database, self._writer)  # finish an interrupted removal
-            for topic in self._topics.all(reader.database).values():
-                of_partitions: dict[int, list[bytes]] = {}
-                for site in sites:
-                    of_partitions.setdefault(partition_of(site, topic.partitions), []).append(site.encode())
-                for partition, keys in of_partitions.items():
-                    place = topic.partition_id(partition)
-                    records += erase_keys(self._folder, reader.database, self._writer, place, keys)
-                if topic.partitions == 1 and rows:  # control, and others without such keys
-                    place, keys = topic.partition_id(0), list(rows)
-                    records += erase_keys(self._folder, reader.database, self._writer, place, keys, keep_values=True)
-            clear_unnamed(self._folder, reader.database)
-            self._retention.remove_segments(reader.database, self._clock())
-        with self._lock:
-            self._close_idle()  # so that no reader of this process blocks the WAL from being emptied
-        rebuild(self._folder, self._lock_timeout_s)
+        with erasing(self._folder):
+            with self._reader() as reader:
+                erase = partial(erase_keys, self._folder, reader.database, self._writer)
+                clear(reader.database, self._writer)  # finish an interrupted removal
+                for topic in self._topics.all(reader.database).values():
+                    of_partitions: dict[int, list[bytes]] = {}
+                    for site in sites:
+                        of_partitions.setdefault(partition_of(site, topic.partitions), []).append(site.encode())
+                    for partition, keys in of_partitions.items():
+                        records += erase(topic.partition_id(partition), keys)
+                    if topic.partitions == 1 and rows:  # control, and others without such keys
+                        records += erase(topic.partition_id(0), list(rows), keep_values=True)
+                clear_unnamed(self._folder, reader.database)
+                self._retention.remove_segments(reader.database, self._clock())
+            with self._lock:
+                self._close_idle()  # so that no reader of this process blocks the WAL from being emptied
+            rebuild(self._folder, self._lock_timeout_s)
         return Erased(records)
 
     def truncate(self, topic: str, offsets: Sequence[int]) -> None:
@@ -351,21 +351,8 @@ class EmbeddedLog:
         while self._idle:
             self._idle.pop().close()
 
-    def _bounds(self, topic: str) -> list[tuple[int, int]]:
-        with self._reader() as reader:
-            stored = self._topics.find(reader.database, topic)
-            bounds = reader.bounds([stored])
-        return [bounds[at] for at in sorted(bounds)]
-
     def _moment(self) -> Moment:
         return Moment(self._clock(), self._lease_ms)
-
-    def _renew(self) -> None:
-        with self._lock:
-            alive = [member.identity for member in self._members if not member.closed]
-        expires_at = self._moment().expires_at
-        if alive:
-            self._writer.run(lambda database, _: groups.beat(database, alive, expires_at))
 
 
 def _beat(log_of: Callable[[], EmbeddedLog | None], stop: threading.Event, every_s: float) -> None:
@@ -375,5 +362,8 @@ def _beat(log_of: Callable[[], EmbeddedLog | None], stop: threading.Event, every
         if log is None:
             return
         with contextlib.suppress(StreamError, sqlite3.Error):
-            log._renew()
+            with log._lock:
+                alive = [member.identity for member in log._members if not member.closed]
+            if alive:
+                log._writer.run(partial(groups.beat, alive, log._moment().expires_at))
         del log

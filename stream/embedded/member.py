@@ -166,7 +166,19 @@ class EmbeddedMember:
             return False
         self._checked_s = now_s
         if self._must_step():
-            self._step()
+            began_ms = self._moment().now_ms
+            try:
+                self._version, leases = self._writer.run(
+                    lambda database, _: take_step(database, *self.identity, self._partitions, self._moment())
+                )
+            except Fenced:
+                self._leases = {}
+                raise
+            self._renewed_at = began_ms
+            for at in list(self._positions):
+                if leases.get(at.partition) != self._leases.get(at.partition):
+                    del self._positions[at]
+            self._leases = leases
         if changes != self._seen:
             self._bounds = self._reader.bounds(self._subscribed)
             self._seen = changes
@@ -184,46 +196,25 @@ class EmbeddedMember:
         ).fetchone()
         return bool(row[0] != self._version or row[1] is None or row[1] < alive.now_ms or row[2] > alive.latest)
 
-    def _step(self) -> None:
-        began_ms = self._moment().now_ms
-        try:
-            self._version, leases = self._writer.run(
-                lambda database, _: take_step(database, *self.identity, self._partitions, self._moment())
-            )
-        except Fenced:
-            self._leases = {}
-            raise
-        self._renewed_at = began_ms
-        for at in list(self._positions):
-            if leases.get(at.partition) != self._leases.get(at.partition):
-                del self._positions[at]
-        self._leases = leases
-
     def _ready(self) -> list[tuple[StoredTopic, int, int, int]]:
         """(topic, partition, start, stop) of the records to read. Each poll begins with another partition."""
         owned = self._pauses.flowing(self._leases)
         names = [(topic, At(topic.name, p)) for p in owned for topic in self._subscribed if p < topic.partitions]
-        if any(at not in self._positions for _, at in names):
-            self._begin([at for _, at in names if at not in self._positions])
-        ready = []
-        for topic, at in names:
-            start, end = self._positions[at], self._bounds[at][1]
-            if start < end:
-                ready.append((topic, at.partition, start, end))
+        if new := [at for _, at in names if at not in self._positions]:
+            committed = self._reader.committed(self.identity[0], self._subscribed)
+            if any(committed.get(at, 0) > self._bounds[at][1] for at in new):
+                self._bounds = self._reader.bounds(self._subscribed)  # other processes may have written since
+            for at in new:
+                first, end = self._bounds[at]
+                self._positions[at] = next_offset(committed.get(at), end, first)
+                if committed.get(at, 0) > end:
+                    log_beyond_end(at, committed[at], end, self.identity[0])
+        places = [(topic, at.partition, self._positions[at], self._bounds[at][1]) for topic, at in names]
+        ready = [place for place in places if place[2] < place[3]]
         ready = [place for place in ready if place[0].name not in self._background] or ready
         self._turn += 1
         shift = self._turn % len(ready) if ready else 0
         return ready[shift:] + ready[:shift]
-
-    def _begin(self, places: Sequence[At]) -> None:
-        committed = self._reader.committed(self.identity[0], self._subscribed)
-        if any(committed.get(at, 0) > self._bounds[at][1] for at in places):
-            self._bounds = self._reader.bounds(self._subscribed)  # other processes may have written since
-        for at in places:
-            first, end = self._bounds[at]
-            self._positions[at] = next_offset(committed.get(at), end, first)
-            if committed.get(at, 0) > end:
-                log_beyond_end(at, committed[at], end, self.identity[0])
 
     def _fetch(self, max_records: int, max_bytes: int) -> list[Message]:
         taken: list[StoredRow] = []

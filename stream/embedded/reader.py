@@ -9,13 +9,15 @@ from typing import Any
 
 import msgspec
 
-from stream.embedded.database import DATABASE, SEGMENTS, connect, content_checksum, row_checksum, translate
+from stream.embedded.database import DATABASE, SEGMENTS, TIME_MS, connect, content_checksum, row_checksum, translate
 from stream.embedded.segments import SegmentReader
 from stream.embedded.topics import StoredTopic, offset_of, row_id
 from stream.log.contract import NO_HEADERS, At, Message
 from stream.log.errors import LogUnavailable, UnknownTopic
 from stream.log.sql_state import SqlState
 
+_BLOCK = 512  # offsets of the index by time
+_NO_TIME = -(2**63)  # the greatest timestamp of no record
 _headers = msgspec.msgpack.Decoder(dict[str, str])
 # A flipped bit may change the type of a column: the casts restore bytes and integers.
 _COLUMNS = (
@@ -200,6 +202,44 @@ class RecordReader:
             return f"{self.folder / DATABASE} is damaged in row {row.id} of records"
         file = self.folder / SEGMENTS / self._files.get(row.segment, str(row.segment))
         return f"segment {file} is damaged at byte {row.position}"
+
+
+class Times:
+    """Finds records by time without reading all of them. Thread safe; ids of partitions are never reused.
+
+    The clock may step back, so records are not in order of time. This index of one process remembers the greatest
+    timestamp of each full block of offsets, and skips blocks with a too small one. Removed records may only leave it
+    too large.
+    """
+
+    def __init__(self) -> None:
+        self._greatest: dict[int, dict[int, int]] = {}  # partition id -> first offset of a full block -> timestamp
+
+    def offset_at(self, database: sqlite3.Connection, partition: int, first: int, end: int, time_ms: int) -> int:
+        """First offset in first <= offset < end with a timestamp >= time_ms; the end if there is none."""
+        oldest = first - first % _BLOCK
+        known = {start: time for start, time in self._greatest.get(partition, {}).items() if start >= oldest}
+        answer = end
+        for start in range(oldest, end, _BLOCK):
+            stop = min(start + _BLOCK, end)
+            bounds = (row_id(partition, max(first, start)), row_id(partition, stop))
+            greatest = known.get(start)
+            if greatest is None:
+                (greatest,) = database.execute(
+                    f"SELECT coalesce(max({TIME_MS}), ?) FROM records WHERE id >= ? AND id < ?", (_NO_TIME, *bounds)
+                ).fetchone()
+                if stop == start + _BLOCK:
+                    known[start] = greatest
+            if greatest >= time_ms:
+                row = database.execute(
+                    f"SELECT id FROM records WHERE id >= ? AND id < ? AND {TIME_MS} >= ? ORDER BY id LIMIT 1",
+                    (*bounds, time_ms),
+                ).fetchone()
+                if row is not None:
+                    answer = offset_of(row[0])
+                    break
+        self._greatest[partition] = known
+        return answer
 
 
 def _up_to(max_bytes: int, rows: Iterable[StoredRow]) -> list[StoredRow]:

@@ -39,7 +39,14 @@ def take_out(
         topic_row = database.execute("SELECT id FROM topics WHERE name = ?", (prefix + name,)).fetchone()
         if topic_row is not None:
             ids.append(int(topic_row[0]))
-            size += _take_out_topic(database, ids[-1])
+            size += database.execute("SELECT sum(bytes) FROM partitions WHERE topic = ?", topic_row).fetchone()[0]
+            keep_ids(database, "topics")
+            keep_ids(database, "partitions")
+            mine = "SELECT id FROM partitions WHERE topic = ?"
+            database.execute(f"INSERT INTO removed SELECT '{_RECORDS}', id FROM ({mine})", topic_row)
+            database.execute(f"DELETE FROM offsets WHERE partition IN ({mine})", topic_row)
+            database.execute("DELETE FROM partitions WHERE topic = ?", topic_row)
+            database.execute("DELETE FROM topics WHERE id = ?", topic_row)
     for store in stores:
         keep_ids(database, "slots")
         database.execute("INSERT INTO removed SELECT ?, id FROM slots WHERE store = ?", (_STATE, prefix + store))
@@ -78,18 +85,6 @@ def size_of(database: sqlite3.Connection, prefix: str, topic: str) -> TopicSize 
             (prefix + topic.removeprefix(_CHANGELOG),),
         ).fetchall()
     return TopicSize(sum(records for records, _ in sizes), sum(size for _, size in sizes))
-
-
-def _take_out_topic(database: sqlite3.Connection, topic: int) -> int:
-    (size,) = database.execute("SELECT sum(bytes) FROM partitions WHERE topic = ?", (topic,)).fetchone()
-    keep_ids(database, "topics")
-    keep_ids(database, "partitions")
-    mine = "SELECT id FROM partitions WHERE topic = ?"
-    database.execute(f"INSERT INTO removed SELECT '{_RECORDS}', id FROM ({mine})", (topic,))
-    database.execute(f"DELETE FROM offsets WHERE partition IN ({mine})", (topic,))
-    database.execute("DELETE FROM partitions WHERE topic = ?", (topic,))
-    database.execute("DELETE FROM topics WHERE id = ?", (topic,))
-    return int(size)
 
 
 def _clear_some(kind: str, number: int, database: sqlite3.Connection, _: object) -> tuple[bool, int]:

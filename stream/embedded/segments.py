@@ -18,7 +18,7 @@ from pathlib import Path
 
 from stream.log.contract import RECORD_CAP_BYTES
 from stream.log.errors import StreamError
-from stream.log.file_lock import lock_named
+from stream.log.file_lock import lock_named, opened
 from stream.log.private_folders import give_to_owner
 
 SUFFIX = ".segment"
@@ -94,17 +94,11 @@ class Segment:
 
 def remove_if_unused(path: Path, unused: Callable[[os.stat_result], bool]) -> bool:
     """Unlink a segment if no process writes it and `unused`, called under the lock, agrees; True if it is gone."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return True
-    try:
+    with contextlib.suppress(FileNotFoundError), opened(path, os.O_RDONLY) as fd:
         if not lock_named(fd, path) or not unused(os.fstat(fd)):
             return False
         path.unlink()
-        return True
-    finally:
-        os.close(fd)
+    return True
 
 
 class SegmentReader:
@@ -116,14 +110,6 @@ class SegmentReader:
 
     def read(self, file: str, places: Iterable[tuple[int, int]]) -> list[bytes]:
         """Read the bytes at `places` (position, size); fewer if unreadable. Raises FileNotFoundError, OSError."""
-        fd = self._fd(file)
-        return [_read_at(fd, position, size) for position, size in places]
-
-    def close(self) -> None:
-        while self._open:
-            os.close(self._open.popitem()[1])
-
-    def _fd(self, file: str) -> int:
         fd = self._open.get(file)
         if fd is None:
             fd = self._open[file] = os.open(self._folder / file, os.O_RDONLY | os.O_CLOEXEC)
@@ -131,7 +117,11 @@ class SegmentReader:
                 os.close(self._open.popitem(last=False)[1])
         else:
             self._open.move_to_end(file)
-        return fd
+        return [_read_at(fd, position, size) for position, size in places]
+
+    def close(self) -> None:
+        while self._open:
+            os.close(self._open.popitem()[1])
 
 
 def _read_at(fd: int, position: int, size: int) -> bytes:
@@ -148,8 +138,5 @@ def _read_at(fd: int, position: int, size: int) -> bytes:
 
 def sync_folder(folder: Path) -> None:
     """Make created and removed files of a folder durable. Raises OSError."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with opened(folder, os.O_RDONLY | os.O_DIRECTORY) as fd:
         os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -78,8 +78,16 @@ class Topics:
         existing = {name: stored.partitions for name, stored in self.all(database).items()}
         check_partitions(topics, existing)
         for topic in topics:
-            if topic.name not in existing:
-                self._create_one(database, topic)
+            if topic.name in existing:
+                continue
+            rules = (topic.cleanup is CleanupPolicy.COMPACT, topic.retention_ms, topic.retention_bytes)
+            name = self._prefix + topic.name
+            number, base = fresh_id(database, "topics"), fresh_id(database, "partitions")
+            database.execute("INSERT INTO topics VALUES (?, ?, ?, ?, ?, ?)", (number, name, topic.partitions, *rules))
+            database.executemany(
+                "INSERT INTO partitions (id, topic, partition) VALUES (?, ?, ?)",
+                [(base + partition, number, partition) for partition in range(topic.partitions)],
+            )
 
     def definitions(self, database: sqlite3.Connection) -> dict[str, Topic]:
         """The definitions of all topics, by name."""
@@ -98,14 +106,4 @@ class Topics:
         database.executemany(
             "UPDATE topics SET retention_ms = ?, retention_bytes = ? WHERE name = ?",
             [(topic.retention_ms, topic.retention_bytes, self._prefix + topic.name) for topic in topics],
-        )
-
-    def _create_one(self, database: sqlite3.Connection, topic: Topic) -> None:
-        rules = (topic.cleanup is CleanupPolicy.COMPACT, topic.retention_ms, topic.retention_bytes)
-        name = self._prefix + topic.name
-        number, base = fresh_id(database, "topics"), fresh_id(database, "partitions")
-        database.execute("INSERT INTO topics VALUES (?, ?, ?, ?, ?, ?)", (number, name, topic.partitions, *rules))
-        database.executemany(
-            "INSERT INTO partitions (id, topic, partition) VALUES (?, ?, ?)",
-            [(base + partition, number, partition) for partition in range(topic.partitions)],
         )

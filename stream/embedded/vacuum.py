@@ -18,6 +18,7 @@ from stream.embedded.database import DATABASE, connect, translated_errors
 from stream.embedded.writer import Writer
 from stream.log.errors import LogUnavailable
 
+_COUNTS = ("freelist_count", "page_count", "page_size")
 _FREE_SHARE = 0.1  # of the file; fewer free pages are left for the next records
 _LEAST_PAGES = 512  # 8 MiB
 _STEP_PAGES = 128  # per transaction: 2 MiB, some milliseconds
@@ -27,23 +28,23 @@ _ROOM = 2.2  # bytes of free disk that a rewrite needs per byte of content: a co
 
 def give_back(database: sqlite3.Connection, writer: Writer, clock: Callable[[], float] = monotonic) -> int:
     """Cut free pages off the file, for `_ROUND_S` at most; returns the bytes. The file shrinks with a checkpoint."""
-    free, pages = _pages(database)
+
+    def cut(database: sqlite3.Connection, _: object) -> None:
+        for _page in range(_STEP_PAGES):
+            # Python's module steps a statement without columns once, and a step cuts one page
+            database.execute("PRAGMA incremental_vacuum(1)")
+
+    free, pages, page_bytes = _pages(database)
     if free < _LEAST_PAGES or free < pages * _FREE_SHARE:
         return 0
     before, until = free, clock() + _ROUND_S
     while free > pages * _FREE_SHARE / 2 and clock() < until:
-        writer.run(_cut)
-        left, pages = _pages(database)
+        writer.run(cut)
+        left, pages, _ = _pages(database)
         if left >= free:
             break
         free = left
-    return max(0, before - free) * _page_size(database)
-
-
-def _cut(database: sqlite3.Connection, _: object) -> None:
-    """Cut some free pages off. Python's module steps a statement without columns once, and a step cuts one page."""
-    for _page in range(_STEP_PAGES):
-        database.execute("PRAGMA incremental_vacuum(1)")
+    return max(0, before - free) * page_bytes
 
 
 def rewrite(folder: Path, lock_timeout_s: float, wait_s: float = 0.0) -> bool:
@@ -53,8 +54,8 @@ def rewrite(folder: Path, lock_timeout_s: float, wait_s: float = 0.0) -> bool:
     stays. Raises LogUnavailable if another process writes for so long, or if the disk has no room.
     """
     with translated_errors(folder), closing(connect(folder, lock_timeout_s)) as database:
-        free_pages, pages = _pages(database)
-        needed = (pages - free_pages) * _page_size(database) * _ROOM
+        free_pages, pages, page_bytes = _pages(database)
+        needed = (pages - free_pages) * page_bytes * _ROOM
         free = shutil.disk_usage(folder).free
         if free < needed:
             raise LogUnavailable(
@@ -86,12 +87,7 @@ def _retry(step: Callable[[], bool], wait_s: float) -> bool:
         sleep(0.05)
 
 
-def _pages(database: sqlite3.Connection) -> tuple[int, int]:
-    """Free pages, and all pages."""
-    counts = database.execute("SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count")
-    free, pages = counts.fetchone()
-    return int(free), int(pages)
-
-
-def _page_size(database: sqlite3.Connection) -> int:
-    return int(database.execute("PRAGMA page_size").fetchone()[0])
+def _pages(database: sqlite3.Connection) -> tuple[int, int, int]:
+    """Free pages, all pages, and the bytes of one."""
+    free, pages, size = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in _COUNTS)
+    return free, pages, size

@@ -133,23 +133,19 @@ class Writer:
             self._queue.append(task)
             leads, self._leading = not self._leading, True
         if not leads:
-            self._await_turn(task)
+            try:
+                task.turn.wait()  # until the task is done or must lead
+            except BaseException:  # an interrupted caller leaves the queue
+                with self._mutex:
+                    if task in self._queue:
+                        self._queue.remove(task)
+                        if task.turn.is_set():
+                            self._pass_lead()
+                raise
         if not task.done:
             self._lead()
         if task.error is not None:
             raise task.error
-
-    def _await_turn(self, task: _Task[Any]) -> None:
-        """Wait until the task is done or must lead. An interrupted caller leaves the queue."""
-        try:
-            task.turn.wait()
-        except BaseException:
-            with self._mutex:
-                if task in self._queue:
-                    self._queue.remove(task)
-                    if task.turn.is_set():
-                        self._pass_lead()
-            raise
 
     def _pass_lead(self) -> None:
         """Let the first in the queue lead next. The caller holds the mutex."""
@@ -248,16 +244,12 @@ class Writer:
                     self._transact(group)
             except StreamError as error:
                 group.fail(error)
-        if group.error is not None:
-            self._take_back(group)
+        if group.error is None:
+            with self._news:
+                self.committed += 1
+                self._news.notify_all()
             return
-        with self._news:
-            self.committed += 1
-            self._news.notify_all()
-
-    def _take_back(self, group: _Group) -> None:
-        """Let the next append overwrite the values of a failed group, so that retries do not fill the disk."""
-        with self._appending:
+        with self._appending:  # let the next append overwrite these values, so that retries do not fill the disk
             for segment, before, after in group.written:
                 if segment.size == after and not segment.spoiled:
                     segment.cut(before)
@@ -281,15 +273,20 @@ class Writer:
         if database is None:
             database = self._database = self._connect()
         _begin(database, self._lock_timeout_s)
+        ends = False
         try:
             for task in tasks:
                 try:
                     task.result = task.apply(database, task.places)
                 except StreamError as error:
                     task.error = error
-            self._end(database, group)
+            ends = True
+            database.execute("COMMIT")
         except BaseException as error:
-            if not isinstance(error, Exception):  # interrupted, possibly after the commit: keep the values
+            is_of_disk = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR
+            # After an interrupt or an error of the disk, the commit may be there, or be restored by a crash: its values
+            # must not be overwritten.
+            if not isinstance(error, Exception) or (ends and is_of_disk):
                 group.spoil()
             for task in tasks:
                 task.error = task.result = None
@@ -297,14 +294,6 @@ class Writer:
             raise
         for task in tasks:
             task.done = True
-
-    def _end(self, database: sqlite3.Connection, group: _Group) -> None:
-        try:
-            database.execute("COMMIT")
-        except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR:
-                group.spoil()  # a crash now may restore the commit: its values must not be overwritten
-            raise
 
     def _roll_back(self, error: BaseException) -> None:
         """Roll back; after an error of the disk, use a new connection."""

@@ -127,15 +127,19 @@ class KafkaAdmin:
                 f"topic {topic}: the broker does not set {', '.join(sorted(changes[topic]))}: {failed[topic]}; "
                 "give this client the right to alter the configuration of topics"
             )
-        self._await_settings({topic: keys for topic, keys in changes.items() if topic not in failed})
+        wanted = {topic: settings for topic, settings in changes.items() if topic not in failed}
+        names = sorted({key for settings in wanted.values() for key in settings})
+        give_up_at = time.monotonic() + _SETTINGS_S
+        while wanted and time.monotonic() < give_up_at:
+            current = self.topic_settings(list(wanted), names)
+            if all(settings.items() <= current.get(topic, {}).items() for topic, settings in wanted.items()):
+                return
+            time.sleep(_RETRY_S)
 
     def broker_version(self) -> str:
-        """The broker's Kafka version."""
         return self._ask("broker version", lambda client: client.broker_version())
 
     def broker_settings(self) -> dict[str, str]:
-        """The settings of a broker."""
-
         def ask(client: AdminClient) -> dict[str, str]:
             node = client.describe_cluster()["brokers"][0]["broker_id"]
             resource = ConfigResource(ConfigResourceType.BROKER, str(node))
@@ -237,15 +241,6 @@ class KafkaAdmin:
     def close(self) -> None:
         with self._lock:
             self._disconnect()
-
-    def _await_settings(self, wanted: Mapping[str, Mapping[str, str]]) -> None:
-        keys = sorted({key for settings in wanted.values() for key in settings})
-        give_up_at = time.monotonic() + _SETTINGS_S
-        while wanted and time.monotonic() < give_up_at:
-            current = self.topic_settings(list(wanted), keys)
-            if all(settings.items() <= current.get(topic, {}).items() for topic, settings in wanted.items()):
-                return
-            time.sleep(_RETRY_S)
 
     def _offsets(self, specs: Mapping[TopicPartition, Any], isolation: Any) -> dict[TopicPartition, int]:
         if not specs:

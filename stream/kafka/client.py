@@ -107,7 +107,10 @@ class GroupConsumer(Consumer, ConsumerRebalanceListener):  # type: ignore[misc]
         """Fetch records of owned, unpaused partitions and keep the membership. Raises LogUnavailable or Fenced."""
         with translated_errors(f"poll of group {self.config['group_id']}"):
             self._take_in_join()
-            self._free_slot()
+            # kafka-python 3.0 returns the parked records of a resumed partition only while this slot for parsed records
+            # is empty; it may hold a batch of which all were returned
+            if self._fetcher._next_partition_records is not None and not self._fetcher._next_partition_records:
+                self._fetcher._next_partition_records = None
             try:
                 polled = self.poll(timeout_ms=max(0, int(timeout_s * 1000)), max_records=max_records)
             except kafka_errors.NoOffsetForPartitionError as error:  # newly assigned: positioned later
@@ -188,15 +191,6 @@ class GroupConsumer(Consumer, ConsumerRebalanceListener):  # type: ignore[misc]
         self._assignor.forget()
         self._coordinator.reset_generation()
 
-    def _free_slot(self) -> None:
-        """Clear the slot for parsed records if all were returned.
-
-        kafka-python 3.0 returns the parked records of a resumed partition only while this slot is empty.
-        """
-        fetcher = self._fetcher
-        if fetcher._next_partition_records is not None and not fetcher._next_partition_records:
-            fetcher._next_partition_records = None
-
     def _take_in_join(self) -> None:
         """Complete a join that was answered between two polls, as `join_group_async` does.
 
@@ -252,11 +246,7 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]
     began_at = 0.0  # time.monotonic of the last transaction's begin
 
     def transact(
-        self,
-        records: Sequence[ProducerRecord],
-        offsets: Mapping[Any, Any],
-        group: Any,
-        timeout_s: float,
+        self, records: Sequence[ProducerRecord], offsets: Mapping[Any, Any], group: Any, timeout_s: float
     ) -> list[int]:
         """Write everything in one transaction; returns the records' offsets. `group`: the consumer's group_metadata().
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from stream.kafka.cluster import KafkaSite
-from stream.kafka.settings import KafkaSettings, configs_of
+from stream.kafka.settings import configs_of
 from stream.log.contract import CleanupPolicy, Topic, check_offsets
 from stream.log.errors import StreamError
 
@@ -32,14 +32,15 @@ def check_broker(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
         version = site.admin.broker_version()
         new_enough = tuple(int(part) for part in version.split(".")[:2]) >= _OLDEST
         findings.append(("kafka version", new_enough, version if new_enough else f"{version}: 2.5 or later is needed"))
-        findings += _times(site.settings, site.admin.broker_settings())
+        findings += _times(site)
         findings += _topics(site, topics)
     except StreamError as error:
         findings.append((f"kafka broker {site.bootstrap}", False, str(error)))
     return findings
 
 
-def _times(settings: KafkaSettings, broker: Mapping[str, str]) -> list[Finding]:
+def _times(site: KafkaSite) -> list[Finding]:
+    settings, broker = site.settings, site.admin.broker_settings()
     if not broker.keys() >= set(_LIMITS):
         return [("kafka broker settings", False, "not given: the client needs the right to describe configurations")]
     least, most, longest = (int(broker[key]) for key in _LIMITS)
@@ -62,23 +63,17 @@ def _topics(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
         if topic.name not in existing:
             findings.append((what, False, "missing"))
             continue
-        wrong = _differences(configs_of(topic), current[site.full(topic.name)])
+        wrong = []
         if existing[topic.name] != topic.partitions:
-            wrong.insert(0, f"{existing[topic.name]} partitions, configured are {topic.partitions}")
+            wrong.append(f"{existing[topic.name]} partitions, configured are {topic.partitions}")
+        wanted, settings = configs_of(topic), current[site.full(topic.name)]
+        for key in [key for key in _COMPARED if key in wanted]:
+            value = own_limit(key, settings[key]) if key in settings else None  # without the addition of a held topic
+            keeps_more = key in _AT_LEAST and int(value or "0") > int(wanted[key])
+            if value != wanted[key] and not keeps_more:
+                wrong.append(f"{key} is {value}, should be {wanted[key]}: set it with kafka-configs")
         findings.append((what, not wrong, "; ".join(wrong) or f"{topic.partitions} partitions"))
     return findings
-
-
-def _differences(wanted: Mapping[str, str], current: Mapping[str, str]) -> list[str]:
-    wrong = []
-    for key in _COMPARED:
-        value = own_limit(key, current[key]) if key in current else None  # without the addition of a held topic
-        if key not in wanted or value == wanted[key]:
-            continue
-        if key in _AT_LEAST and int(value or "0") > int(wanted[key]):
-            continue
-        wrong.append(f"{key} is {value}, should be {wanted[key]}: set it with kafka-configs")
-    return wrong
 
 
 def defined_topics(site: KafkaSite) -> dict[str, Topic]:
@@ -87,18 +82,14 @@ def defined_topics(site: KafkaSite) -> dict[str, Topic]:
     if not partitions:
         return {}
     current = site.admin.topic_settings([site.full(name) for name in partitions], [*_BASES, POLICY])
-    return {name: _defined(name, count, current.get(site.full(name), {})) for name, count in partitions.items()}
-
-
-def _defined(name: str, partitions: int, settings: Mapping[str, str]) -> Topic:
-    deletes = "delete" in settings.get(POLICY, "")
-    limits = [int(own_limit(key, settings.get(key, "-1"))) for key in _BASES]
-    return Topic(
-        name,
-        partitions,
-        CleanupPolicy.DELETE if deletes else CleanupPolicy.COMPACT,
-        *(limit if deletes and limit >= 0 else None for limit in limits),
-    )
+    topics = {}
+    for name, count in partitions.items():
+        settings = current.get(site.full(name), {})
+        deletes = "delete" in settings.get(POLICY, "")
+        limits = [int(own_limit(key, settings.get(key, "-1"))) for key in _BASES]
+        kept = [limit if deletes and limit >= 0 else None for limit in limits]
+        topics[name] = Topic(name, count, CleanupPolicy.DELETE if deletes else CleanupPolicy.COMPACT, *kept)
+    return topics
 
 
 def set_limits(site: KafkaSite, topics: Sequence[Topic]) -> None:

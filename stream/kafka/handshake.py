@@ -55,7 +55,9 @@ def refusal(servers: Sequence[str], client: Mapping[str, Any]) -> str:
 
 def _look(address: tuple[str, int]) -> Listener | None:
     """The listener at an address; None if it does not answer as a Kafka broker."""
-    for tls in (None, _unchecked()):
+    unchecked = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # accepts any certificate; nothing secret is sent over it
+    unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
+    for tls in (None, unchecked):
         try:
             with _connect(address, tls) as connection:
                 code, mechanisms = _handshake(connection, "ANY")  # an unknown name: all mechanisms are listed
@@ -101,13 +103,6 @@ def _trusting(client: Mapping[str, Any]) -> ssl.SSLContext:
     """A TLS context that checks certificates as this client does."""
     context = ssl.create_default_context(cafile=client.get("ssl_cafile"))
     context.check_hostname = bool(client.get("ssl_check_hostname", True))
-    return context
-
-
-def _unchecked() -> ssl.SSLContext:
-    """A TLS context that accepts any certificate; nothing secret is sent over it."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
 
 

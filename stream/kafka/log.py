@@ -156,7 +156,7 @@ class KafkaLog:
         return [self._record_from(at, offsets[at], end) for at, end in zip(partitions, ends, strict=True)]
 
     def _record_from(self, at: TopicPartition, offset: int, end: int) -> int:
-        """`found`, or the end if only transaction markers follow, because markers have timestamps too."""
+        """`offset`, or the end if only transaction markers follow, because markers have timestamps too."""
         if offset < 0 or offset >= end:
             return end
         if end - offset > _MARKERS_AT_END:

@@ -87,7 +87,11 @@ class KafkaMember:
                 wait_s = min(max(0.0, deadline - time.monotonic()), _SLICE_S if calm else _BUSY_SLICE_S)
                 self._fetch(consumer, wait_s, max_records)
                 if self._owned.pending:
-                    self._make_ready(consumer, wait_s)
+                    self._producing()  # first, because it ends an open transaction of this name
+                    if ready := self._owned.make_ready(consumer, wait_s):
+                        positions = self._owned.positions()
+                        consumer.place({at: positions[at] for at in self._owned.inputs(ready)})
+                        self._update_pauses()
                 messages = self._take(consumer, max_records, max_bytes)
             for message in messages:
                 at = TopicPartition(self._site.full(message.topic), message.partition)
@@ -111,8 +115,11 @@ class KafkaMember:
         changed = [Output(changelog, p, change.key, encode_change(change)) for p, change in changes]
         records = [self._site.record(output) for output in (*commit.outputs, *changed)]
         offsets = self._past_markers(commit.offsets)
+        sent = {TopicPartition(self._site.full(at.topic), at.partition): offset for at, offset in offsets.items()}
+        for partition in set(commit.state) - {at.partition for at in offsets}:  # only to check the generation
+            sent[self._owned.changelog(partition)] = self._owned.states[partition].next_offset
         try:
-            written = self._transact(records, self._offsets_to_send(offsets, commit.state))
+            written = self._transact(records, {at: OffsetAndMetadata(offset, "", -1) for at, offset in sent.items()})
         except RecordRefused as error:
             outputs = [*commit.outputs, *(Output(changelog, p, change.key, change.value) for p, change in changes)]
             raise self._site.refusal(outputs[error.index]) from error
@@ -179,7 +186,16 @@ class KafkaMember:
         if self._closed:
             raise StreamError(f"{self._said} is closed")
         if self._superseded:
-            self._wait_for_name(deadline)
+            now = time.monotonic()
+            is_free = False
+            if now - self._name_checked_at >= _NAME_CHECK_S:
+                self._name_checked_at = now
+                is_free = instance_name(self._name) not in self._site.admin.members(self._site.full(self._group))
+            if not is_free:
+                time.sleep(max(0.0, min(deadline - now, 1.0)))
+                raise Fenced(f"another process runs as {self._said}: give each process a name of its own")
+            _log.info("member_name_free", member=self._said)
+            self._superseded = False
         if self._consumer is None:
             self._open()
         assert self._consumer is not None
@@ -189,16 +205,14 @@ class KafkaMember:
         """Take records from the buffer; background records only if the broker confirms that no other record waits."""
         flowing = self._flowing()
         messages = self._buffer.take(flowing, max_records, max_bytes)
-        if messages or not flowing or not self._buffer.holds_background() or self._live_waits(consumer, flowing):
+        if messages or not flowing or not self._buffer.holds_background():
             return messages
-        return self._buffer.take(flowing, max_records, max_bytes, background=True)
-
-    def _live_waits(self, consumer: GroupConsumer, flowing: Collection[int]) -> bool:
-        """Whether these partitions have unfetched records outside of background topics."""
         live = self._live(self._owned.inputs(flowing))
         ends = self._site.admin.stable_end(live)
         positions = {at: consumer.next_offset(at) for at in live}
-        return any(position is None or position < ends[at] for at, position in positions.items())
+        if any(position is None or position < ends[at] for at, position in positions.items()):
+            return messages
+        return self._buffer.take(flowing, max_records, max_bytes, background=True)
 
     def _live(self, at: Iterable[TopicPartition]) -> list[TopicPartition]:
         return [one for one in at if self._site.short(one.topic) not in self._background]
@@ -214,7 +228,11 @@ class KafkaMember:
         if consumer.displaced():
             self._supersede()
             raise Fenced(f"another process has joined as {self._said}")
-        self._follow(consumer)
+        lost, won = ({at.partition for at in changed} for changed in consumer.take_changes())
+        if lost or won:
+            self._buffer.drop(lost | won)
+            self._owned.lose(lost)
+            self._owned.win(won)
         ready = self._owned.epochs
         self._buffer.add(self._site.message(record) for record in records if record.partition in ready)
         self._reset_positions(consumer)
@@ -258,21 +276,6 @@ class KafkaMember:
             return done
         return position
 
-    def _follow(self, consumer: GroupConsumer) -> None:
-        lost, won = ({at.partition for at in changed} for changed in consumer.take_changes())
-        if lost or won:
-            self._buffer.drop(lost | won)
-            self._owned.lose(lost)
-            self._owned.win(won)
-
-    def _make_ready(self, consumer: GroupConsumer, timeout_s: float) -> None:
-        self._producing()  # first, because it ends an open transaction of this name
-        ready = self._owned.make_ready(consumer, timeout_s)
-        if ready:
-            positions = self._owned.positions()
-            consumer.place({at: positions[at] for at in self._owned.inputs(ready)})
-            self._update_pauses()
-
     def _update_pauses(self) -> None:
         if self._consumer is None:
             return
@@ -288,15 +291,6 @@ class KafkaMember:
         if self._producer is None:
             self._producer = build_producer(self._site.producer_options(self._site.full(f"{self._group}.{self._name}")))
         return self._producer
-
-    def _offsets_to_send(
-        self, offsets: Mapping[At, int], state: Collection[int]
-    ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The input offsets; if only state changes, an offset on the changelog, to check the generation."""
-        sent = {TopicPartition(self._site.full(at.topic), at.partition): offset for at, offset in offsets.items()}
-        for partition in set(state) - {at.partition for at in offsets}:
-            sent[self._owned.changelog(partition)] = self._owned.states[partition].next_offset
-        return {at: OffsetAndMetadata(offset, "", -1) for at, offset in sent.items()}
 
     def _transact(
         self, records: Sequence[ProducerRecord], offsets: Mapping[TopicPartition, OffsetAndMetadata]
@@ -336,17 +330,6 @@ class KafkaMember:
         _log.warning("member_name_taken", member=self._said)
         self._superseded = True
         self._disconnect()
-
-    def _wait_for_name(self, deadline: float) -> None:
-        now = time.monotonic()
-        if now - self._name_checked_at >= _NAME_CHECK_S:
-            self._name_checked_at = now
-            if instance_name(self._name) not in self._site.admin.members(self._site.full(self._group)):
-                _log.info("member_name_free", member=self._said)
-                self._superseded = False
-                return
-        time.sleep(max(0.0, min(deadline - now, 1.0)))
-        raise Fenced(f"another process runs as {self._said}: give each process a name of its own")
 
     def _require(self, partitions: Iterable[int], *, state: bool) -> None:
         if state and self._store is None:

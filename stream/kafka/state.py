@@ -47,13 +47,9 @@ class LocalState(SqlState):
         try:
             self._db = self._open(changelog_id, now_ms, max_age_ms)
             row = self._db.execute("SELECT next_offset FROM applied").fetchone()
-            self._next = int(row[0])
+            self.next_offset = int(row[0])
         except (sqlite3.Error, OSError) as error:
             raise LogUnavailable(f"local state {path}: {error}; check the disk, the file may be deleted") from error
-
-    @property
-    def next_offset(self) -> int:
-        return self._next
 
     def apply(self, changes: Iterable[StateChange], next_offset: int, now_ms: int) -> None:
         """Apply committed changes. Raises LogUnavailable, and Fenced if another process has changed the file."""
@@ -62,14 +58,14 @@ class LocalState(SqlState):
             with self._db:
                 moved = self._db.execute(
                     "UPDATE applied SET next_offset = ?, touched_ms = ? WHERE next_offset = ?",
-                    (next_offset, now_ms, self._next),
+                    (next_offset, now_ms, self.next_offset),
                 )
                 if moved.rowcount != 1:
                     raise Fenced(f"another process of the same member name writes the local state {self._path}")
                 self._write(changes)
         except sqlite3.Error as error:
             raise LogUnavailable(f"local state {self._path}: {error}; check the disk") from error
-        self._next = next_offset
+        self.next_offset = next_offset
 
     def close(self) -> None:
         self._db.close()
@@ -79,8 +75,10 @@ class LocalState(SqlState):
         if self._path.exists():
             try:
                 db = _connect(self._path)
-                if _is_usable(db, changelog_id, now_ms - max_age_ms):
-                    return db
+                if db.execute("PRAGMA user_version").fetchone()[0] == _FORMAT:
+                    changelog, touched_ms = db.execute("SELECT changelog, touched_ms FROM applied").fetchone()
+                    if changelog == changelog_id and touched_ms >= now_ms - max_age_ms:
+                        return db
                 db.close()
             except sqlite3.DatabaseError as error:
                 if isinstance(error, sqlite3.OperationalError):  # locked or disk full: keep the file
@@ -100,10 +98,3 @@ def _connect(path: Path) -> sqlite3.Connection:
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = NORMAL")  # after a power cut the file lags and catches up from the changelog
     return db
-
-
-def _is_usable(db: sqlite3.Connection, changelog_id: str, oldest_ms: int) -> bool:
-    if db.execute("PRAGMA user_version").fetchone()[0] != _FORMAT:
-        return False
-    changelog, touched_ms = db.execute("SELECT changelog, touched_ms FROM applied").fetchone()
-    return bool(changelog == changelog_id and touched_ms >= oldest_ms)

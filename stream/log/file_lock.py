@@ -28,6 +28,16 @@ def file_lock(path: Path, *, wait: bool = True) -> Iterator[BinaryIO | None]:
             yield file
 
 
+@contextmanager
+def opened(path: Path, flags: int) -> Iterator[int]:
+    """The descriptor of a file or folder, for the block. Raises OSError."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def try_lock(held: int, kind: int = fcntl.LOCK_EX) -> bool:
     """Lock an open file or folder; False if another process's lock keeps this one away. Raises OSError."""
     try:

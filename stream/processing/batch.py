@@ -61,7 +61,11 @@ class Batch:
                 continue
             self.meter.count(LOG_RECORDS, topic=message.topic, direction="in")
             if heartbeat.is_heartbeat(message):
-                self._pass_on(message)
+                started, forward = heartbeat.started_at(message), self._stage.forward
+                if started is not None and self._stage.heartbeat_input in (None, message.topic):
+                    self.heartbeats.append(started)
+                    if forward is not None:
+                        self._outputs.append(heartbeat.travelling(forward, message.partition, message.headers))
             elif message.value is not None:
                 self._process_one(taken, prepared[index], is_retry=taken is not message)
 
@@ -107,26 +111,12 @@ class Batch:
         self._outputs.append(letter)
         self.meter.count(DEAD_LETTERS, stage=self._stage.name, reason=type(error).__name__)
 
-    def _pass_on(self, message: Message) -> None:
-        stage = self._stage
-        started = heartbeat.started_at(message)
-        if started is None or stage.heartbeat_input not in (None, message.topic):
-            return
-        self.heartbeats.append(started)
-        if stage.forward is not None:
-            self._outputs.append(heartbeat.travelling(stage.forward, message.partition, message.headers))
-
     def _context(self, partition: int, headers: Headers = NO_HEADERS) -> Context:
-        state, outputs = self._state(partition), self._outputs
-        return Context(partition, state, self.meter, self._now_ms, headers, outputs, self._refused)
-
-    def _state(self, partition: int) -> KeyedState | None:
+        if self._stage.store is not None and partition not in self._states:
+            changelog = f"state.{self._stage.store}"
+            self._states[partition] = KeyedState(self._committed(partition), changelog, self._refused)
         state = self._states.get(partition)
-        if state is None and self._stage.store is not None:
-            state = self._states[partition] = KeyedState(
-                self._committed(partition), f"state.{self._stage.store}", self._refused
-            )
-        return state
+        return Context(partition, state, self.meter, self._now_ms, headers, self._outputs, self._refused)
 
 
 def concerns_one_record(error: Exception) -> bool:

@@ -147,7 +147,11 @@ class StageLoop:
         self._follow_assignment()
         if self._monotonic() > self._refused_until_s:
             self._refused.clear()
-        batch = Batch(self._stage, self._state, self._clock(), self._attempt, self._refused)
+
+        def state_of(partition: int) -> StateReader:
+            return self._memory.over(partition, self._member.state(partition), self._cpu.sampled)
+
+        batch = Batch(self._stage, state_of, self._clock(), self._attempt, self._refused)
         batch.process(*flight.still_owned(self._owned))
         self._breaker.check(batch.outcomes, batch.last_error)
         batch.tick(list(self._owned))
@@ -177,8 +181,7 @@ class StageLoop:
 
     def _gather(self, wait_s: float) -> tuple[list[Message], list[int]]:
         """Read a batch with each record's ownership epoch; only one poll if the stage has background topics."""
-        limit = min(self._max_records, self._stage.max_records)
-        room = self._max_bytes
+        limit, room = min(self._max_records, self._stage.max_records), self._max_bytes
         messages: list[Message] = []
         epochs: list[int] = []
         until = 0.0
@@ -246,7 +249,9 @@ class StageLoop:
             lost = [p for p, epoch in self._owned.items() if owned.get(p) != epoch]
             if lost:
                 self._stage.lost(lost)
-                self._forget_lag()
+                for gauge in (LOG_LAG_RECORDS, LOG_LAG_SECONDS):  # the new owners show the lag of these
+                    self._metrics.clear(gauge)
+                self._lag_at = -self._settings.lag_every_s
             self._memory.forget(lost)
             self._owned = owned
             self._metrics.count(LOG_REBALANCES)
@@ -322,12 +327,6 @@ class StageLoop:
         self._calm_at_s = self._monotonic() + s.backoff_cap_s
         self._member.resume()
 
-    def _forget_lag(self) -> None:
-        """Remove the lag of partitions that moved away: their new owner shows it."""
-        for gauge in (LOG_LAG_RECORDS, LOG_LAG_SECONDS):
-            self._metrics.clear(gauge)
-        self._lag_at = -self._settings.lag_every_s
-
     def _measure_lag(self) -> None:
         now = self._monotonic()
         if now - self._lag_at < self._settings.lag_every_s:
@@ -342,9 +341,6 @@ class StageLoop:
                 self._metrics.set(LOG_LAG_SECONDS, 0, topic=topic)
         self._waiting = sum(waiting.values())
         self._cpu.look_at_threads()
-
-    def _state(self, partition: int) -> StateReader:
-        return self._memory.over(partition, self._member.state(partition), self._cpu.sampled)
 
 
 def raise_gc_threshold() -> None:

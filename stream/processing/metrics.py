@@ -200,15 +200,10 @@ class LogCpu:
             number = thread.native_id
             if number is None or not any(part in thread.name for part in _LOG_THREADS):
                 continue
-            spent = _thread_cpu_s(number)
-            more = max(0.0, spent - self._threads.get(number, 0.0))
-            self._metrics.count(LOG_CPU_SECONDS, more, operation="threads")
+            try:
+                fields = Path(f"/proc/self/task/{number}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            spent = (int(fields[11]) + int(fields[12])) * _TICK_S
+            self._metrics.count(LOG_CPU_SECONDS, max(0.0, spent - self._threads.get(number, 0.0)), operation="threads")
             self._threads[number] = spent
-
-
-def _thread_cpu_s(number: int) -> float:
-    try:
-        fields = Path(f"/proc/self/task/{number}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) * _TICK_S

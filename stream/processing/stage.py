@@ -18,8 +18,6 @@ from stream.schema.records import Record, encode
 
 BY_REPLAY = "replay"  # header of a replay's verdict: the text may have no score request
 PASSED_ON = ("traceparent", "run", "feature_epoch", "ruleset")  # headers copied from input to output
-
-
 Series = tuple[Metric, Mapping[str, str]]  # metric, labels
 
 
@@ -31,9 +29,7 @@ class Context:
     state: KeyedState | Any  # None for a stage without a store
     meter: Meter
     now_ms: int
-    headers: Headers = field(
-        default_factory=lambda: NO_HEADERS
-    )  # headers that the current record passes on; empty in a tick
+    headers: Headers = field(default_factory=lambda: NO_HEADERS)  # that the current record passes on; none in a tick
     outputs: list[Output] = field(default_factory=list)
     refused: Mapping[str, RecordTooLarge] = field(default_factory=lambda: NONE_REFUSED)  # by topic, see `check_size`
 

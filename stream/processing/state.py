@@ -55,8 +55,10 @@ class KeyedState:
         start = bisect.bisect_left(self._order, prefix)
         if start == len(self._order) or not self._order[start].startswith(prefix):
             return self._committed.scan(prefix, limit, after)
-        staged = list(self._scan_staged(prefix, after))
-        rows = [(key, value) for key, value in staged if value is not None]
+        if after is not None:
+            start = max(start, bisect.bisect_right(self._order, after))
+        staged = list(itertools.takewhile(lambda key: key.startswith(prefix), self._order[start:]))
+        rows = [(key, value) for key in staged if (value := self._staged[key].value) is not None]
         read_past = min(len(staged) - len(rows), _READ_PAST)
         rows.extend(itertools.islice(self._scan_committed(prefix, limit + read_past, after), limit))
         rows.sort()  # each key occurs once
@@ -101,15 +103,6 @@ class KeyedState:
             bisect.insort(self._order, key)
         self._journal.append((key, before))
         self._staged[key] = change
-
-    def _scan_staged(self, prefix: bytes, after: bytes | None) -> Iterator[tuple[bytes, bytes | None]]:
-        start = bisect.bisect_left(self._order, prefix)
-        if after is not None:
-            start = max(start, bisect.bisect_right(self._order, after))
-        for key in itertools.islice(self._order, start, None):
-            if not key.startswith(prefix):
-                return
-            yield key, self._staged[key].value
 
     def _due_committed(self, now_ms: int, limit: int, spare: int) -> list[tuple[int, bytes, bytes]]:
         """The first `limit` committed rows that are due and not staged; at first, `spare` more rows are read."""

@@ -122,20 +122,17 @@ class ControlWriter:
         """Append atomically. Raises as `Member.commit`; after an error it refuses all further changes."""
         outputs = [Output(CONTROL, 0, f"ruleset/{digest}".encode(), text.encode()) for digest, text in rulesets]
         outputs += [Output(CONTROL, 0, _key(row), msgspec.msgpack.encode(row)) for row in rows]
-        self._commit(outputs)
+        self.append(outputs)
 
     def forget(self, run: str) -> None:
-        self._commit([Output(CONTROL, 0, f"run/{run}".encode(), None)])
-
-    def append(self, outputs: Sequence[Output]) -> None:
-        """Append records of other topics, that are also written by one process at a time. Raises as `put`."""
-        self._commit(outputs)
+        self.append([Output(CONTROL, 0, f"run/{run}".encode(), None)])
 
     def claim(self) -> None:
         """Fence earlier writers; call it before reading. Raises as `put`."""
-        self._commit([Output(CONTROL, 0, _WRITER_KEY, self._name)])
+        self.append([Output(CONTROL, 0, _WRITER_KEY, self._name)])
 
-    def _commit(self, outputs: Sequence[Output]) -> None:
+    def append(self, outputs: Sequence[Output]) -> None:
+        """Append records, also of other topics that one process at a time writes. Raises as `put`."""
         if self._failed:
             raise StreamError("an earlier change of the runs failed: read the runs again and start over")
         self._failed = True

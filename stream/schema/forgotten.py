@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import msgspec
 
-from stream.log.contract import Log, Message, Output
+from stream.log.contract import Log, Output
 from stream.schema.control_rows import ControlRows, read_row
 from stream.schema.topics import CONTROL
 
@@ -45,11 +45,17 @@ class Forgotten:
     def refresh(self) -> bool:
         """Read new rows; True if they name a host for the first time. Raises BadRecord, SchemaTooNew."""
         for message in self._rows.new():
-            if message.key.startswith(_KEY) and message.value is not None:
-                self._take(message)
+            if not message.key.startswith(_KEY) or message.value is None:
+                continue
+            if message.key == _SECRET and not message.damage:
+                self._secret = message.value
+            else:
+                entry = read_row(message, ForgottenHost, "ledger of forgotten hosts")
+                self._entries[message.key.removeprefix(_KEY).decode(errors="replace")] = entry
         if self.version == len(self._entries):
             return False
-        self._covers = lru_cache(_HOSTS)(self._find)  # before the version: who sees that asks about the new hosts
+        # before the version: who sees that asks about the new hosts
+        self._covers = lru_cache(_HOSTS)(lambda host: _digest(self._secret, host) in self._entries)
         self.version = len(self._entries)
         return True
 
@@ -74,16 +80,6 @@ class Forgotten:
             rows.append(Output(CONTROL, 0, _SECRET, self._secret))
         key = _KEY + _digest(self._secret, host).encode()
         return [*rows, Output(CONTROL, 0, key, msgspec.msgpack.encode(entry))]
-
-    def _take(self, message: Message) -> None:
-        if message.key == _SECRET and not message.damage:
-            self._secret = message.value or b""
-            return
-        entry = read_row(message, ForgottenHost, "ledger of forgotten hosts")
-        self._entries[message.key.removeprefix(_KEY).decode(errors="replace")] = entry
-
-    def _find(self, host: str) -> bool:
-        return _digest(self._secret, host) in self._entries
 
 
 def site_of_key(key: bytes) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from stream.log.contract import Log, Message, Output
+from stream.log.contract import Log, Output
 from stream.log.errors import BadRecord
 from stream.schema.control_rows import ControlRows, read_row
 from stream.schema.topics import CONTROL
@@ -61,8 +61,18 @@ class Orders:
         """
         changed = False
         for message in self._rows.new():
-            if message.key.startswith(_KEY.encode()):
-                changed |= self._take(message)
+            if not message.key.startswith(_KEY.encode()):
+                continue
+            name = message.key.decode(errors="replace").removeprefix(_KEY)
+            self._faults.pop(message.key, None)
+            try:
+                if message.value is not None:
+                    self._orders[name] = read_row(message, Order, f"order {name!r}")
+                    changed = True
+                elif self._orders.pop(name, None) is not None:
+                    changed = True
+            except BadRecord as error:
+                self._faults[message.key] = error
         for fault in self._faults.values():
             raise fault
         return changed
@@ -77,18 +87,6 @@ class Orders:
         """Name -> order of everything that is or was excluded."""
         orders = self._orders.items()
         return {name.removeprefix(_EXCLUDE): order for name, order in orders if name.startswith(_EXCLUDE)}
-
-    def _take(self, message: Message) -> bool:
-        name = message.key.decode(errors="replace").removeprefix(_KEY)
-        self._faults.pop(message.key, None)
-        if message.value is None:
-            return self._orders.pop(name, None) is not None
-        try:
-            self._orders[name] = read_row(message, Order, f"order {name!r}")
-        except BadRecord as error:
-            self._faults[message.key] = error
-            return False
-        return True
 
 
 def output_of(name: str, order: Order) -> Output:

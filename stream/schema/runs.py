@@ -96,9 +96,7 @@ class Gap(NamedTuple):
     partition: int
     first: int
     last: int  # exclusive
-    kept_at: int | None = (
-        None  # expired before the start of the run: time (ms UTC) of the first record retained then, 0 = none
-    )
+    kept_at: int | None = None  # if before the start of the run: ms UTC of the first record retained then, 0 = none
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

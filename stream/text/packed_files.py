@@ -30,13 +30,13 @@ def open_packed(file: Path) -> Iterator[BinaryIO]:
     packing = file.suffix.lower()
     with file.open("rb") as raw:
         try:
+            if packing == ".zst" and raw.seekable():
+                _check_zst(raw)
+            elif packing == ".gz" and raw.seekable():
+                inflated = _inflated(raw, packing)
+                while inflated.read(_PIECE_BYTES):
+                    pass
             if packing in _SUFFIXES and raw.seekable():
-                if packing == ".zst":
-                    _check_zst(raw)
-                else:
-                    inflated = _inflated(raw, packing)
-                    while inflated.read(_PIECE_BYTES):
-                        pass
                 raw.seek(0)
             yield _inflated(raw, packing)
         except zstandard.ZstdError as error:

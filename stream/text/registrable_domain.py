@@ -23,7 +23,4 @@ def registrable_domain(host: str) -> str:
     return domain or host
 
 
-@cache
-def _suffixes() -> PublicSuffixList:
-    """The list that is part of the package, read on first use."""
-    return PublicSuffixList()
+_suffixes = cache(PublicSuffixList)  # the list that is part of the package, read on first use

@@ -7,6 +7,7 @@ seconds, 12 or 13 milliseconds. No text within the range is both: 8 digits are a
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 
 DAY_MS = 86_400_000
@@ -25,7 +26,17 @@ _SHOWN = 40  # characters of a value that an error shows
 
 def read_time(value: object, now_ms: int, *, may_come: bool = False) -> int:
     """Milliseconds since 1970 of a text or number; `may_come` allows any future time. ValueError ends a sentence."""
-    at_ms = _read(value)
+    at_ms = None
+    text = str(value).strip() if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+    if since := _SINCE_1970.fullmatch(text):
+        whole, fraction = int(since[1]), int(f"{since[2] or ''}000"[:3])
+        at_ms = whole if len(since[1]) > 10 else 1000 * whole + fraction
+    elif _ISO.fullmatch(text):
+        with suppress(ValueError):
+            at = datetime.fromisoformat(text.upper())
+            at_ms = ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
+    if at_ms is None:
+        raise ValueError(f"is {str(value)[:_SHOWN]!r}, not a time: {FORMS}")
     latest_ms = now_ms + AHEAD_MS
     if at_ms < EARLIEST_MS or (at_ms > latest_ms and not may_come):
         end = "" if may_come else f" to {_text(latest_ms)}"
@@ -43,20 +54,6 @@ def read_day(text: str, now_ms: int, *, may_come: bool = False) -> date:
 def is_day(text: str) -> bool:
     """Whether the text has the form of a day."""
     return _IS_DAY.fullmatch(text.strip()) is not None
-
-
-def _read(value: object) -> int:
-    text = str(value).strip() if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
-    if since := _SINCE_1970.fullmatch(text):
-        whole, fraction = int(since[1]), int(f"{since[2] or ''}000"[:3])
-        return whole if len(since[1]) > 10 else 1000 * whole + fraction
-    if _ISO.fullmatch(text):
-        try:
-            at = datetime.fromisoformat(text.upper())
-            return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
-        except ValueError:
-            pass
-    raise ValueError(f"is {str(value)[:_SHOWN]!r}, not a time: {FORMS}")
 
 
 def _text(at_ms: int) -> str:

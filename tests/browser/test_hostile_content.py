@@ -102,10 +102,7 @@ def hostile(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def test_nothing_of_a_page_runs_or_loads(hostile: ServedConsole, open_tab: OpenTab) -> None:
-    """On each page that links lead to, the attacks are text; no link leads elsewhere, the tab has no fault.
-
-    By escaping alone, without the policy.
-    """
+    """By escaping alone, attacks are text on each linked page; no link leads elsewhere, the tab has no fault."""
     tab = open_tab(hostile, bypass_csp=True)
 
     def look(page: playwright.sync_api.Page) -> str:

@@ -16,10 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
 
 def test_links_lead_from_the_share_to_its_reasons(demo: ServedConsole, open_tab: OpenTab) -> None:
-    """The share and what it is of; a site's verdict and pages; why a page was dropped; what stricter rules change.
-
-    Of a page at once, of the share by a replay. From the printed address, without script.
-    """
+    """From the printed address, without script: the share, a site's verdict and pages, why one was dropped, replays."""
     page = open_tab(demo, known=False, java_script_enabled=False).page
     page.goto(f"{demo.url}/?token={quote(TOKEN)}")
     main = page.locator("main")

@@ -99,7 +99,6 @@ def _stage(root: Path, base: Image | None, arguments: dict[str, str]) -> Image:
 
 
 def _run(image: Image, command: str) -> None:
-    """As root, with the machine's name servers and certificates."""
     for file, place in ((Path("/etc/resolv.conf"), "etc/resolv.conf"), (_CERTIFICATES, "run/certificates.crt")):
         shutil.copy(file, image.root / place)
     machine = {name: value for name, value in os.environ.items() if name.startswith("PIP_DEFAULT")}

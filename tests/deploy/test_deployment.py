@@ -168,7 +168,6 @@ def test_prometheus_finds_each_role_in_the_cluster(overlay: str, tmp_path: Path)
 
 
 def _discovered(workload: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The discovered targets of a workload's first pod, one per port."""
     template = workload["spec"]["template"]
     name = {"__meta_kubernetes_pod_name": f"{workload['metadata']['name']}-0", "__meta_kubernetes_pod_phase": "Running"}
     labels = {

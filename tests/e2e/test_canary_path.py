@@ -72,9 +72,8 @@ def canary_file(folder: Path) -> Path:
             flagged = (truth == "llm") != (name in MISSED)
             for page in range(PAGES_EACH):
                 text = prose(f"{name}/{page}", "LLM" if flagged else "nobody")
-                lines.append(
-                    {"truth": truth, "site": name, "title": f"Of {name}, {page}", "text": text, "made_at": "2019-04-02"}
-                )
+                line = {"truth": truth, "site": name, "title": f"Of {name}, {page}", "text": text}
+                lines.append({**line, "made_at": "2019-04-02"})
     for page in range(sum(TURNED)):
         text = prose(f"turned/{page}", "LLM" if page < TURNED[0] else "nobody")
         lines.append({"truth": "llm", "site": "turned", "title": f"Turned, {page}", "text": text})
@@ -160,10 +159,7 @@ def test_they_correct_the_rate_and_do_not_count(world: World) -> None:
 
 
 def test_the_log_adds_up(world: World) -> None:
-    """Canary pages have features, verdicts and scores once, and nothing is broken.
-
-    Only CRAWL, which is not run, waits.
-    """
+    """Canary pages have features, verdicts and scores once; nothing is broken, only CRAWL, which is not run, waits."""
     report = audit(world.log)
     assert report.ok and set(+report.waiting) == {"crawl"}, report
     assert {step.waiting for step in report.steps.values()} == {0}
@@ -200,10 +196,7 @@ def test_the_same_content_has_the_same_verdict_in_every_round(world: World) -> N
 
 
 def test_memory_of_old_rounds_goes(world: World) -> None:
-    """A week later MEASURE's memory has no canary site of the old rounds.
-
-    It has all of today's round and of a real site, and the log adds up.
-    """
+    """A week later MEASURE remembers no canary site of old rounds, but today's and the real site; the log adds up."""
 
     store = world.measure.store
     assert store is not None

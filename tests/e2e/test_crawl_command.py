@@ -114,16 +114,12 @@ def planned(plans: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 def test_a_crawl_does_what_the_dry_run_said(commands: Commands, web: LoopbackWeb) -> None:
-    """The first requests of a crawl, in their order, are those that the dry run planned.
-
-    This holds for a file of hits and for the frontier that remains. A dry run makes no request and no log.
-    """
+    """A crawl's first requests are those of the dry run, which requests nothing: for new hits and for the rest."""
     plans = commands.json("crawl", "--dry-run", "--hits", "hits.txt")
     assert not web.requests and not (commands.folder / "log").exists()
     assert [path for _, path in planned(plans)] == ["/robots.txt"] * 3
-    gaps = [
-        later["requests"][0]["start_at"] - plan["requests"][0]["start_at"] for plan, later in itertools.pairwise(plans)
-    ]
+    starts_at = [plan["requests"][0]["start_at"] for plan in plans]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(starts_at)]
     assert gaps == [300, 300]  # one place after the other for hosts of a domain
 
     commands.crawl_to_the_end("--hits", "hits.txt")

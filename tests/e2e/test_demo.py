@@ -76,11 +76,7 @@ def test_the_rate_is_consistent_with_the_sites(result: dict[str, Any]) -> None:
     assert 0 <= rate["judged_low"] < rate["judged_share"] < rate["judged_high"] <= 1
     assert 0 <= rate["low"] < rate["share"] < rate["high"] <= 1
     assert (rate["method"], rate["judged_method"], rate["confidence"]) == ("direct", "uncorrected", 0.95)
-    assert (rate["detector"], rate["ruleset"], rate["digest"]) == (
-        result["detector"],
-        result["ruleset"],
-        result["digest"],
-    )
+    assert all(rate[name] == result[name] for name in ("detector", "ruleset", "digest"))
     assert "indicative only" in result["warning"]
 
 
@@ -107,8 +103,10 @@ def test_the_kept_log_has_the_result_of_the_demo(result: dict[str, Any], on_kept
     assert result["served"]["no_page"] == {"members.closedshelf.example": "refused by robots.txt"}
     assert "refused by robots.txt" in result["served"]["site"]
     printed = on_kept("rate")
+    interval = f"(95% interval {rate['low']:.1%} to {rate['high']:.1%})"
+    share = f"{rate['share']:.1%} {interval} of {rate['scored_sites']} sites"
     for part in (
-        f"{rate['share']:.1%} (95% interval {rate['low']:.1%} to {rate['high']:.1%}) of {rate['scored_sites']} sites",
+        share,
         f"{rate['judged_share']:.1%} ({rate['judged_low']:.1%} to {rate['judged_high']:.1%})",
         f"{rate['sites'] - rate['scored_sites']} of {rate['sites']} sites",
         f"{rate['llm']} llm of {rate['classifiable']} classifiable",
@@ -117,9 +115,6 @@ def test_the_kept_log_has_the_result_of_the_demo(result: dict[str, Any], on_kept
     assert "indicative only" in printed.stderr
     audited = on_kept("audit")
     assert (audited.returncode, "audit: clean" in audited.stderr) == (0, True)
-    share = (
-        f"{rate['share']:.1%} (95% interval {rate['low']:.1%} to {rate['high']:.1%}) of {rate['scored_sites']} sites"
-    )
     assert f"share recomputed from the log: {share}" in audited.stderr and "(as in the stored rows)" in audited.stderr
     rows = json.loads(on_kept("audit", "--json").stdout)["steps"]["sites -> rows"]
     assert rows["done"] == rows["records"] == rate["sites"]

@@ -17,7 +17,6 @@ from tests.support.web.inspecting import FakeInspector
 from tests.support.web.loopback import Handler, Reply, Web, held
 
 CHALLENGE = Reply(b"<!doctype html><p>Just a moment", 403, {"Content-Type": "text/html", "CF-Mitigated": "challenge"})
-DAY_MS = 86_400_000
 
 
 @pytest.fixture
@@ -39,11 +38,6 @@ def at_first(reply: Reply, times: int, then: Reply) -> Handler:
         return (reply if next(numbers) < times else then).response()
 
     return answer
-
-
-def anything(reply: Reply) -> Handler:
-    """A site that answers each path alike, robots.txt included."""
-    return at_first(reply, 10**9, reply)
 
 
 def ends(pages: list[Page]) -> dict[str, tuple[str, str]]:
@@ -70,10 +64,7 @@ class AnyPath(dict[str, object]):
 
 def test_a_challenged_page_is_fetched_later(loopback: Web) -> None:
     """A challenge on one page parks the site; it is asked again, and all pages are fetched, at their distances."""
-    loopback.routes |= {
-        "a.test/0": at_first(CHALLENGE, 2, text("zero")),
-        "a.test/1": text("one"),
-    }
+    loopback.routes |= {"a.test/0": at_first(CHALLENGE, 2, text("zero")), "a.test/1": text("one")}
     settings = settings_for(loopback.target, use_sitemaps=False, delay_s=0.2, retry_s=0.5)
     pages = crawl(settings, hits_of("http://a.test/0", "http://a.test/1"), inspector=FakeInspector())
     assert ends(pages) == {"0": ("fetched", ""), "1": ("fetched", "")} and len(pages) == 2
@@ -103,10 +94,8 @@ def test_soft_404s_are_found_and_pages_are_kept(loopback: Web) -> None:
             for sample in family.samples
             if sample.name == "farmwatch_fetch_requests_total" and sample.labels["reason"] == "soft_404"
         }
-    assert {url: end for url, end in found.items() if end == ("no_page", "soft_404")}.keys() == {
-        f"gone/{number}" for number in range(6)
-    }
-    assert {url for url, end in found.items() if end == ("fetched", "")} == {f"real/{number}" for number in range(4)}
+    no_page, fetched = ("no_page", "soft_404"), ("fetched", "")
+    assert found == {**{f"gone/{n}": no_page for n in range(6)}, **{f"real/{n}": fetched for n in range(4)}}
     assert sum(samples.values()) == 6
     assert sum(len(path) == 33 for path in loopback.paths("a.test")) == 1
 

@@ -74,7 +74,7 @@ def _address(number: int) -> str:
 
 
 def _host(number: int) -> Host:
-    """One host: an address has hosts of ten domains, a domain has hosts at five addresses."""
+    """An address has hosts of ten domains, a domain has hosts at five addresses."""
     domain = f"domain{(number * 7 + number // 10) % DOMAINS}.test"
     known = (f"h{number}.{domain}", domain, _address(number))
     asks = {
@@ -100,7 +100,6 @@ def _twin(number: int) -> Host:
 
 
 def _shared(number: int) -> Host:
-    """A host that serves the robots.txt of others."""
     number %= SHARED
     return Host(f"robots.shared{number}.test", f"shared{number}.test", _address(5 * number), is_site=False)
 
@@ -187,13 +186,7 @@ class Crawled:
 
 
 def crawl(
-    folder: Path,
-    *,
-    pages: int,
-    kills: int,
-    between: tuple[int, int],
-    hosts: int = HOSTS,
-    together: int = 0,
+    folder: Path, *, pages: int, kills: int, between: tuple[int, int], hosts: int = HOSTS, together: int = 0
 ) -> Crawled:
     """Crawl hosts to the end with this many kills, each after so many requests of the process that is killed.
 
@@ -263,15 +256,11 @@ def check_shared_pace(crawled: Crawled) -> None:
     }
     for name, (gap, delay_s) in gaps.items():
         print(f"{name}: least gap {gap:.3f} s, delay {delay_s:.3f} s")
-    for name, (gap, delay_s) in gaps.items():
         assert gap >= delay_s - crawled.tolerance_s, name
 
 
 def check_average_pace(crawled: Crawled) -> None:
-    """Over the run, no domain and no address gets more requests than its delay allows one process.
-
-    While processes take partitions from each other, each may be ahead of its share by a request.
-    """
+    """Over the run, no domain or address gets more requests than from one process, but one per move of partitions."""
     shares = requests_of(s for s in crawled.seen if s.began < crawled.both[1])
     print(f"requests while both ran: {dict(shares)}")
     assert len(shares) == 2 and min(shares.values()) >= sum(shares.values()) / 10, "one process did all of it"
@@ -356,20 +345,13 @@ def crawls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Future[Cr
 
 @pytest.mark.kill
 def test_politeness_as_the_server_sees_it(crawls: tuple[Future[Crawled], Future[Crawled]]) -> None:
-    """No request to a host, domain or address is too early, whatever is killed.
-
-    Crawl-delay and Retry-After are kept.
-    """
+    """No request to a host, domain or address is too early, whatever is killed; delays asked for are kept."""
     check(crawls[0].result())
 
 
 @pytest.mark.kill
 def test_two_processes_are_as_polite_as_one(crawls: tuple[Future[Crawled], Future[Crawled]]) -> None:
-    """While two processes share the sites, and one of them is killed, hosts are requested as by one process.
-
-    Both never request a host at once, or before its delay. For domains and addresses the delay is kept on average: the
-    run has no more requests than one process may make.
-    """
+    """Two processes, one of them killed, never request a host at once or too early, nor in sum more than one may."""
     check(crawls[1].result())
 
 

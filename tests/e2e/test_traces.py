@@ -42,22 +42,13 @@ def test_each_page_is_one_trace_from_its_fetch_to_its_site(tmp_path: Path, monke
         assert articles
         for page in pages:
             (root,) = [span for span in traces[page.id] if not span.parent]
-            assert (root.id, root.stage, root.attributes["farmwatch.outcome"]) == (
-                page.page_id[:16],
-                "crawl",
-                page.outcome,
-            )
+            told = (root.id, root.stage, root.attributes["farmwatch.outcome"])
+            assert told == (page.page_id[:16], "crawl", page.outcome)
             assert root.end_ns - root.start_ns == page.duration_ms * 1_000_000
             below = [span for span in traces[page.id] if span.parent]
             assert {span.parent for span in below} == {root.id}
-            places = [
-                (
-                    span.stage,
-                    *(span.attributes[f"messaging.{at}"] for at in ("destination.name", "destination.partition.id")),
-                    span.attributes["messaging.kafka.offset"],
-                )
-                for span in below
-            ]
+            at = ("destination.name", "destination.partition.id", "kafka.offset")
+            places = [(span.stage, *(span.attributes[f"messaging.{name}"] for name in at)) for span in below]
             assert len(set(places)) == len(places)
             passed = {span.stage for span in below}
             assert {"measure", "judge"} <= passed

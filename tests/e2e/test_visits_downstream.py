@@ -47,17 +47,15 @@ def visited(log: MemoryLog, settings: CrawlSettings, visits: int) -> list[Page]:
     loop = StageLoop(stage, member, metrics=Metrics())
     until = time.monotonic() + 30
     try:
-        while min((counts := _visits(log)).values(), default=0) < visits or len(counts) < 3:
+        counts: dict[str, int] = {}
+        while min(counts.values(), default=0) < visits or len(counts) < 3:
             assert time.monotonic() < until, counts
             loop.cycle(threading.Event())
+            counts = {page.url: page.visit for page in records(log, PAGES, Page)}
     finally:
         stage.close()
         member.close()
     return records(log, PAGES, Page)
-
-
-def _visits(log: MemoryLog) -> dict[str, int]:
-    return {page.url.rsplit("/", 1)[1]: page.visit for page in records(log, PAGES, Page)}
 
 
 @pytest.fixture(scope="module")

@@ -195,14 +195,13 @@ def _named(record: Read, name: str) -> str:
 def test_real_pages_come_back_with_the_same_features(shared: Path, tmp_path: Path) -> None:
     """Labelled pages that are served, crawled, imported and measured have the same features."""
     found = LabelledPages(shared / "data" / "pages", on_bad=lambda _: None)
-    bodies = [zstandard.ZstdDecompressor().decompress(page.body) for _, page in _some(found, 9)]
+    some = found._pages(found.labels[:: max(1, len(found.labels) // 9)])
+    bodies = [zstandard.ZstdDecompressor().decompress(page.body) for _, page in some]
     with Web() as served:
         for number, body in enumerate(bodies):
             how = number % 3
             sent = [body, gzip.compress(body), brotli.compress(body, quality=4)][how]
-            headers = [HTML_TYPE, {**HTML_TYPE, "Content-Encoding": "gzip"}, {**HTML_TYPE, "Content-Encoding": "br"}][
-                how
-            ]
+            headers = HTML_TYPE | ({}, {"Content-Encoding": "gzip"}, {"Content-Encoding": "br"})[how]
             served.routes[f"site{number}.test/page"] = Reply(sent, headers=headers)
         hits = hits_of(*(f"http://site{number}.test/page" for number in range(len(bodies))))
         settings = settings_for(served.target, warc_folder=str(tmp_path))
@@ -210,11 +209,6 @@ def test_real_pages_come_back_with_the_same_features(shared: Path, tmp_path: Pat
         crawled, imported, _ = crawl_and_import(settings, hits)
     assert len(crawled) == len(bodies)
     assert_same(crawled, imported)
-
-
-def _some(found: LabelledPages, count: int) -> list[tuple[object, Page]]:
-    step = max(1, len(found.labels) // count)
-    return list(found._pages(found.labels[::step]))
 
 
 def test_a_disk_that_fills_stops_the_crawl_and_loses_no_page(
@@ -255,7 +249,6 @@ def test_a_disk_that_fills_stops_the_crawl_and_loses_no_page(
     assert len({page.id for page in driver.store.pages}) == len(driver.store.pages)
     assert {hit.id for hit in HITS} == {hit for page in driver.store.pages for hit in page.hits}
     assert_clean(finished(tmp_path))
-    archived = {
-        record.headers["WARC-Target-URI"] for record in read_all(finished(tmp_path))[1:] if record.status == "200"
-    }
+    records = read_all(finished(tmp_path))[1:]
+    archived = {record.headers["WARC-Target-URI"] for record in records if record.status == "200"}
     assert {page.final_url for page in crawled} <= archived

@@ -150,10 +150,7 @@ def check(crawl: Crawl, web: RawWeb, kills: list[Kill]) -> None:
 
 
 def test_kills_on_the_embedded_log(tmp_path: Path) -> None:
-    """After kills at random moments, each URL has one record, and only requests in flight are repeated.
-
-    Each file of the archive passes warcio's checker, and each page is in one of them.
-    """
+    """Each URL has one record, only requests in flight are repeated, and each page is in a sound archive file."""
     folder = tmp_path / "warc"
     with RawWeb(answer) as web:
         chosen = settings(web, warc_folder=str(folder), warc_bytes=100_000)

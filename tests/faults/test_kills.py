@@ -105,10 +105,7 @@ CASES = [  # tests/e2e/test_real_input.py kills the broker once
 
 @pytest.mark.parametrize(("kind", "kills"), CASES)
 def test_kills(web: Web, tmp_path: Path, undisturbed: Outcome, kind: str, kills: int) -> None:
-    """After the kills every verdict, score and row equals those of the undisturbed run, and the audit is clean.
-
-    On Kafka the broker is killed and restarted too. On the embedded log, so is the console, which is served again.
-    """
+    """Every verdict, score and row equals those of an undisturbed run; the embedded log's console is served again."""
     with ExitStack() as stack:
         broker = own_broker() if kind == "kafka" else None
         url = f"sqlite:{tmp_path / 'log'}" if broker is None else f"kafka:{broker.address}"

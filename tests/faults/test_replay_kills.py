@@ -78,10 +78,7 @@ class Killing:
         return self.start(*self._arguments(name), records=records, dies=dies).code()
 
     def killed_runs(self, kills: int, longest_s: float, phases: set[str]) -> list[str]:
-        """Finished runs that were killed this often in total, and in each of `phases`.
-
-        If a run ends earlier, another one is begun.
-        """
+        """Finished runs, killed this often in total, and in each of `phases`; others begin as needed."""
         seed = int(os.environ.get("FARMWATCH_KILL_SEED", random.randrange(2**32)))
         print(f"FARMWATCH_KILL_SEED={seed}")
         chance = random.Random(seed)
@@ -209,11 +206,7 @@ MOMENTS = [(Dies.AFTER_DONE, Dies.BEFORE_MOVE), *([(Dies.BEFORE_DONE, Dies.AFTER
 def test_kills_between_the_end_and_the_cutover(
     world: LiveWorld, tmp_path: Path, replay_dies: Dies, cutover_dies: Dies
 ) -> None:
-    """The replay is killed after its last record, then the cutover around its commit: repeated, it happens once.
-
-    Until then the run equals an undisturbed one. The live stages continue it: each record has one verdict, and the
-    audit is clean.
-    """
+    """Killed at its end and around its cutover, it equals an undisturbed run; live continues it once."""
     log = world.log
     world.feed(features_of_pages(10, 20, world.epoch))
     world.carry_on()
@@ -248,10 +241,7 @@ def said(folder: Path) -> str:
 
 
 def test_a_signal_drains_and_leaves_the_run_to_be_resumed(world: LiveWorld, tmp_path: Path) -> None:
-    """Its current batch is committed, the resume command is printed, and the resumed run equals an undisturbed one.
-
-    The exit code is 0 after SIGTERM, and 130 after SIGINT.
-    """
+    """The batch is committed, and the resumed run equals an undisturbed one; exit code 0 (SIGTERM) or 130 (SIGINT)."""
     log = world.log
     world.feed(features_of_pages(20, 40, world.epoch))
     world.carry_on()

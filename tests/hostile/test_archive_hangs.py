@@ -45,12 +45,7 @@ async def answer(visit: Visit) -> None:
 
 
 def test_bodies_that_hang_change_nothing_but_their_own_records(tmp_path: Path) -> None:
-    """Each hanging URL ends as without an archive, with its partial body in the archive.
-
-    Other hosts are served meanwhile.
-
-    Every fetched page is in the archive, byte by byte, and an import finds exactly these pages.
-    """
+    """Hanging URLs end as without an archive, which has their partial bodies, and all pages of the other hosts."""
     folder = tmp_path / "warc"
     urls = [f"http://{host}/x" for host in HANGING] + [f"http://{host}{path}" for host in DECENT for path in PAGES]
     with RawWeb(answer) as web:
@@ -59,8 +54,6 @@ def test_bodies_that_hang_change_nothing_but_their_own_records(tmp_path: Path) -
             delay_s=0.2,
             use_sitemaps=False,
             use_links=False,
-            refetch_error_s=0.0,
-            refetch_refused_s=0.0,
             warc_folder=str(folder),
         )
         with Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", settings) as crawl:

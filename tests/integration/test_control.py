@@ -74,10 +74,7 @@ def test_rows_are_read_back_as_they_were_put(controlled: World) -> None:
 
 
 def test_refresh_takes_in_what_another_process_wrote(controlled: World) -> None:
-    """refresh() tells whether anything is new, and reads changed rows, removed runs and cutovers, each once.
-
-    A change that was retried because its first answer was lost shows one cutover.
-    """
+    """refresh() reads changed rows, removed runs and cutovers, each once; a retried change shows one cutover."""
     control = Control(controlled.log)
     assert not control.refresh()
     other = controlled.again()
@@ -116,10 +113,7 @@ def test_compaction_keeps_what_counts(controlled: World) -> None:
 
 
 def test_of_two_at_once_one_wins(controlled: World) -> None:
-    """Of two concurrent writers, the first is fenced: its rows are never visible, and its second attempt is refused.
-
-    It is fenced from the moment the second begins, and its end does not disturb the second.
-    """
+    """The first is fenced once the second begins: its rows are never visible, its end disturbs nobody."""
     with contextlib.ExitStack() as second_ends:
         with exclusive(controlled.log) as first:
             second = second_ends.enter_context(exclusive(controlled.again()))

@@ -30,18 +30,13 @@ def live(world: World) -> LiveWorld:
     """A log on which JUDGE, SCORE and TALLY have worked to the end."""
     made = LiveWorld(world.log, config_of("sqlite:unused"))
     made.feed(features_of_pages(SITES, PAGES, made.epoch))
+    assert list(find_rereading_groups(made.log)) == []  # unread records without any output: a first start
     made.carry_on()
     return made
 
 
 def records(live: LiveWorld, topic: str) -> int:
     return live.log.sizes([topic])[topic].records
-
-
-@on_embedded
-def test_nothing_is_reported_where_all_is_as_it_was_left(live: LiveWorld) -> None:
-    """Groups with offsets resume; CRAWL and MEASURE have no outputs here, so that they begin without a report."""
-    assert list(find_rereading_groups(live.log)) == []
 
 
 def test_nothing_is_said_of_a_log_that_only_heartbeats_have_passed(world: World) -> None:
@@ -58,20 +53,10 @@ def test_nothing_is_said_of_a_log_that_only_heartbeats_have_passed(world: World)
 
 
 @on_embedded
-def test_nothing_is_said_of_a_group_that_begins(world: World) -> None:
-    """Unread records without any output are a first start, which is not reported."""
-    made = LiveWorld(world.log, config_of("sqlite:unused"))
-    made.feed(features_of_pages(SITES, PAGES, made.epoch))
-    assert list(find_rereading_groups(made.log)) == []
-
-
-@on_embedded
 def test_a_group_without_offsets_does_its_work_again(live: LiveWorld) -> None:
-    """A group without offsets is reported with its topic and records.
-
-    Afterwards each verdict exists twice, rows once.
-    """
+    """It is reported with its topic and records; afterwards each verdict exists twice, rows once."""
     verdicts, rows = live.outcome()
+    assert list(find_rereading_groups(live.log)) == []  # CRAWL and MEASURE have no outputs here: they just begin
     live.log.remove(groups=["judge"])
     (found,) = find_rereading_groups(live.log)
     assert (found.group, found.records) == ("judge", {FEATURES: records(live, FEATURES)})
@@ -87,12 +72,14 @@ def test_a_group_without_offsets_does_its_work_again(live: LiveWorld) -> None:
 
 @on_embedded
 def test_tally_without_offsets_counts_nothing_twice(live: LiveWorld) -> None:
-    """TALLY without offsets reads its three topics again, and its rows do not change."""
+    """TALLY reads its three topics again; its state holds its reads, so that its rows need no repair."""
     _, rows = live.outcome()
     live.log.remove(groups=["tally"])
     (found,) = find_rereading_groups(live.log)
     assert found.group == "tally"
     assert found.records == {topic: records(live, topic) for topic in (HITS, VERDICTS, SCORES)}
+    assert remedy(found) == "nothing has to be repaired" and "duplicate" not in found.text
+    assert list(repair_groups(live.log)) == []
     live.carry_on()
     assert live.outcome()[1] == rows
 
@@ -114,12 +101,15 @@ class _Lacking(ForwardingLog):
 
 
 @on_embedded
-def test_offsets_of_one_topic_that_are_gone_are_told(live: LiveWorld) -> None:
-    """TALLY has rows, so it has read its third topic: missing offsets of that topic are reported."""
-    lacking = _Lacking(live.log, offsets=VERDICTS)
-    (found,) = find_rereading_groups(lacking)
+def test_offsets_of_one_topic_or_a_store_that_are_gone_are_told(live: LiveWorld) -> None:
+    """TALLY has rows, so it has read its third topic and has state: either one that is missing is reported."""
+    (found,) = find_rereading_groups(_Lacking(live.log, offsets=VERDICTS))
     assert (found.group, found.records) == ("tally", {VERDICTS: records(live, VERDICTS)})
     assert "has no offsets of verdicts, though sites has its output" in found.text
+    (found,) = find_rereading_groups(_Lacking(live.log, records="state.tally"))
+    assert found.group == "tally"
+    assert "has offsets, but its store tally is empty: it resumes without its memory" in found.text
+    assert "`farmwatch doctor --repair`, which lets it read the retained records" in remedy(found)
 
 
 @on_embedded
@@ -133,18 +123,9 @@ def test_a_topic_that_a_group_has_yet_to_read_is_no_loss(live: LiveWorld) -> Non
 
 
 @on_embedded
-def test_a_store_that_is_gone_is_told(live: LiveWorld) -> None:
-    """TALLY with offsets and rows but without state is reported."""
-    lacking = _Lacking(live.log, records="state.tally")
-    (found,) = find_rereading_groups(lacking)
-    assert found.group == "tally"
-    assert "has offsets, but its store tally is empty: it resumes without its memory" in found.text
-    assert "`farmwatch doctor --repair`, which lets it read the retained records" in remedy(found)
-
-
-@on_embedded
-def test_offsets_beyond_the_end_are_told(live: LiveWorld) -> None:
-    """A topic that was created again, or truncated, is read from its beginning by a group with a later offset."""
+def test_offsets_beyond_the_end_are_told_and_repaired(live: LiveWorld) -> None:
+    """A topic that was recreated or truncated would be read from its beginning; the repair sets that offset alone."""
+    before = live.log.committed("judge", FEATURES)
     member = live.log.join("judge", [FEATURES], member="m")
     settle([member], PARTITIONS)
     member.commit(Commit(offsets={At(FEATURES, 0): 10_000}))
@@ -152,6 +133,10 @@ def test_offsets_beyond_the_end_are_told(live: LiveWorld) -> None:
     (found,) = find_rereading_groups(live.log)
     assert (found.group, found.records) == ("judge", {FEATURES: records(live, FEATURES)})
     assert "beyond the end of features, which was recreated or truncated" in found.text
+    list(repair_groups(live.log))
+    after = live.log.committed("judge", FEATURES)
+    assert after[1:] == before[1:] and (after[0] or 0) <= live.log.end(FEATURES)[0]
+    assert list(find_rereading_groups(live.log)) == []
 
 
 @on_embedded
@@ -193,20 +178,6 @@ def test_score_is_repaired_by_the_fetches_of_its_scores(live: LiveWorld) -> None
 
 
 @on_embedded
-def test_offsets_beyond_the_end_are_repaired(live: LiveWorld) -> None:
-    """Only the partition whose offset is beyond the end changes."""
-    before = live.log.committed("judge", FEATURES)
-    member = live.log.join("judge", [FEATURES], member="m")
-    settle([member], PARTITIONS)
-    member.commit(Commit(offsets={At(FEATURES, 0): 10_000}))
-    member.close()
-    list(repair_groups(live.log))
-    after = live.log.committed("judge", FEATURES)
-    assert after[1:] == before[1:] and (after[0] or 0) <= live.log.end(FEATURES)[0]
-    assert list(find_rereading_groups(live.log)) == []
-
-
-@on_embedded
 def test_a_group_at_work_is_not_repaired(live: LiveWorld) -> None:
     """A group with members is not repaired: the refusal says to stop it, because its offsets would move."""
     live.log.remove(groups=["judge"])
@@ -215,15 +186,6 @@ def test_a_group_at_work_is_not_repaired(live: LiveWorld) -> None:
     with pytest.raises(StreamError, match="stop them before"):
         list(repair_groups(live.log))
     member.close()
-
-
-@on_embedded
-def test_tally_needs_no_repair(live: LiveWorld) -> None:
-    """TALLY's state holds its reads, so that nothing is set, and the message says so."""
-    live.log.remove(groups=["tally"])
-    (found,) = find_rereading_groups(live.log)
-    assert remedy(found) == "nothing has to be repaired" and "duplicate" not in found.text
-    assert list(repair_groups(live.log)) == []
 
 
 @on_embedded

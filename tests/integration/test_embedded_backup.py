@@ -117,7 +117,7 @@ def test_a_host_that_is_forgotten_during_a_backup_is_whole_in_it(
         def erase(_: int) -> None:
             if not erased:
                 with monkeypatch.context() as impatient, pytest.raises(LogUnavailable, match="completes the removal"):
-                    impatient.setattr("stream.embedded.copy_lock._WAIT_S", 0.0)
+                    impatient.setattr("stream.embedded.erasing._LOCK_WAIT_S", 0.0)
                     log.erase(["k"])
                 erased.append(other.submit(log.erase, ["k"]))
 
@@ -185,22 +185,6 @@ def test_a_killed_restore_leaves_no_log(folder: Path, tmp_path: Path) -> None:
         restore(tmp_path / "backup", tmp_path / "new")
 
 
-@pytest.mark.parametrize("action", ["backup", "restore"])
-def test_a_failed_copy_leaves_nothing(folder: Path, tmp_path: Path, action: str) -> None:
-    """When the disk is full in the middle, the new folder is gone again."""
-    back_up(folder, tmp_path / "backup")
-
-    def fail(_: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with pytest.raises(Exception, match="free disk space"):
-        if action == "backup":
-            back_up(folder, tmp_path / "new", fail)
-        else:
-            restore(tmp_path / "backup", tmp_path / "new", fail)
-    assert not (tmp_path / "new").exists()
-
-
 @pytest.fixture
 def backup(folder: Path, tmp_path: Path) -> Iterator[Path]:
     back_up(folder, tmp_path / "backup")
@@ -208,19 +192,26 @@ def backup(folder: Path, tmp_path: Path) -> Iterator[Path]:
     assert not (tmp_path / "new").exists()
 
 
-def test_a_backup_without_one_of_its_files_is_refused(backup: Path, tmp_path: Path) -> None:
-    """The missing file is named, and no log is made."""
-    missing = sorted(segments(backup))[-1]
-    missing.unlink()
-    with pytest.raises(UnfinishedFolder, match=f"{missing} is missing"):
+def test_a_failed_copy_leaves_nothing(backup: Path, folder: Path, tmp_path: Path) -> None:
+    """When the disk is full in the middle, the new folder is gone again."""
+
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for action, source in ((back_up, folder), (restore, backup)):
+        with pytest.raises(LogUnavailable, match="free disk space"):
+            action(source, tmp_path / "new", fail)
+        assert not (tmp_path / "new").exists()
+
+
+def test_a_backup_with_a_rotten_or_missing_file_is_refused(backup: Path, tmp_path: Path) -> None:
+    """One flipped byte of a segment, or none of it: the file is named, and no log is made."""
+    *_, bad = sorted(segments(backup))
+    bad.write_bytes(bad.read_bytes()[:-1] + b"?")
+    with pytest.raises(LogDamaged, match=f"{bad} differs from its checksum"):
         restore(backup, tmp_path / "new")
-
-
-def test_a_rotten_backup_is_refused(backup: Path, tmp_path: Path) -> None:
-    """One flipped byte of a segment: the file is named, and no log is made."""
-    rotten = sorted(segments(backup))[-1]
-    rotten.write_bytes(rotten.read_bytes()[:-1] + b"?")
-    with pytest.raises(LogDamaged, match=f"{rotten} differs from its checksum"):
+    bad.unlink()
+    with pytest.raises(UnfinishedFolder, match=f"{bad} is missing"):
         restore(backup, tmp_path / "new")
 
 
@@ -243,16 +234,14 @@ def test_a_folder_that_is_no_backup_is_refused(backup: Path, tmp_path: Path, sum
         restore(backup, tmp_path / "new")
 
 
-def test_a_backup_of_a_newer_farmwatch_is_refused(backup: Path, tmp_path: Path) -> None:
-    """The schema is looked at before anything is copied."""
-    sql(backup, "UPDATE meta SET value = 99 WHERE name = 'schema'")
-    with pytest.raises(SchemaTooNew, match="schema 99"):
-        restore(backup, tmp_path / "new")
-
-
-def test_used_folders_are_refused(backup: Path, folder: Path, tmp_path: Path) -> None:
-    """Neither a log nor another file is overwritten."""
+def test_a_used_folder_and_a_backup_of_a_newer_farmwatch_are_refused(
+    backup: Path, folder: Path, tmp_path: Path
+) -> None:
+    """Neither a log nor another file is overwritten; the schema is looked at before anything is copied."""
     before = content(folder)
     with pytest.raises(UsageError, match="is not empty: name an empty or a new folder"):
         restore(backup, folder)
     assert content(folder) == before
+    sql(backup, "UPDATE meta SET value = 99 WHERE name = 'schema'")
+    with pytest.raises(SchemaTooNew, match="schema 99"):
+        restore(backup, tmp_path / "new")

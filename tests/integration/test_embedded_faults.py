@@ -77,6 +77,15 @@ def lines(process: subprocess.Popen[str]) -> Iterator[str]:
         yield line.strip()
 
 
+def kill_a_writer(start: Start) -> None:
+    """Kill a process after some of its commits."""
+    worker = start("count")
+    assert "ready" in (said := lines(worker))
+    assert len(list(itertools.islice(said, 20))) == 20
+    worker.kill()
+    worker.wait()
+
+
 @pytest.mark.kill
 def test_nothing_reported_is_lost_and_nothing_half_is_seen(log: EmbeddedLog, start: Start) -> None:
     """A process is killed often during commits: each reported record is there once, each commit whole or absent."""
@@ -120,11 +129,7 @@ def _check_whole(log: EmbeddedLog, reported: dict[str, int]) -> None:
 def test_segments_of_killed_processes_are_cleaned_up(folder: Path, log: EmbeddedLog, start: Start) -> None:
     """Values that a killed process never committed are removed after a day; records keep theirs."""
     for _ in range(3):
-        worker = start("count")
-        assert "ready" in (said := lines(worker))
-        assert len(list(itertools.islice(said, 20))) == 20
-        worker.kill()
-        worker.wait()
+        kill_a_writer(start)
     kept = segments(folder)
     start("die").wait()
     (orphan,) = segments(folder) - kept
@@ -249,24 +254,13 @@ def test_processes_append_side_by_side(log: EmbeddedLog, start: Start) -> None:
 
 def test_a_locked_database_is_reported_and_waited_for(folder: Path, log: EmbeddedLog, again: Open) -> None:
     """While another process holds the database, it can be opened and read, and appends raise LogUnavailable."""
-    holder = sqlite3.connect(folder / "log.sqlite", isolation_level=None)
-    holder.execute("BEGIN IMMEDIATE")
-    with pytest.raises(LogUnavailable, match=rf"{folder}.*locked.*another process"):
-        log.append([record("in", 0, "k", "x" * 5000)])
-    assert again(lock_timeout_s=0.1).end("in") == [0]
-    holder.execute("ROLLBACK")
-    holder.close()
+    with closing(sqlite3.connect(folder / "log.sqlite", isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LogUnavailable, match=rf"{folder}.*locked.*another process"):
+            log.append([record("in", 0, "k", "x" * 5000)])
+        assert again(lock_timeout_s=0.1).end("in") == [0]
     log.append([record("in", 0, "k", "x" * 5000)])
     assert log.end("in") == [1]
-
-
-def damage(folder: Path, change: Callable[[Path], object]) -> Path:
-    """Write three large records, then change the segment file."""
-    with closing(EmbeddedLog(folder)) as log:
-        log.append([record("in", 0, "k", f"{n}".ljust(5000)) for n in range(3)])
-    (segment,) = segments(folder)
-    change(segment)
-    return segment
 
 
 def flip(segment: Path) -> None:
@@ -283,11 +277,10 @@ def flip(segment: Path) -> None:
 def test_damaged_values_are_reported_and_the_others_read(
     folder: Path, log: EmbeddedLog, change: Callable[[Path], object], what: str
 ) -> None:
-    """A value with changed or missing bytes is a damage message with file, byte and fault, for every way of reading.
-
-    Other values of the segment are returned unchanged.
-    """
-    segment = damage(folder, change)
+    """Changed or missing bytes are damage with file, byte and fault, for every way of reading; others are unchanged."""
+    log.append([record("in", 0, "k", f"{n}".ljust(5000)) for n in range(3)])
+    (segment,) = segments(folder)
+    change(segment)
     bad = {"checksum": [1], "3000 of 5000 bytes": [1, 2], "missing": [0, 1, 2]}[what]
     member = log.join("g", ["in"], member="m")
     for read in (log.read("in", 0), log.read_all({At("in", 0): (0, 3)}), member.poll(1, 10, 1 << 20)):
@@ -443,11 +436,14 @@ def test_a_partition_that_cannot_be_read_does_not_stop_retention(folder: Path, l
     assert segment not in segments(folder)
 
 
-def test_a_damaged_database_is_reported(tmp_path: Path) -> None:
-    """A file that is not a database raises LogDamaged with its name."""
+def test_a_damaged_or_newer_database_is_reported(folder: Path, tmp_path: Path) -> None:
+    """A file that is not a database raises LogDamaged with its name, a newer one SchemaTooNew with both versions."""
     (tmp_path / "log.sqlite").write_bytes(b"this is no database" * 1000)
     with pytest.raises(LogDamaged, match=r"log\.sqlite is damaged"):
         EmbeddedLog(tmp_path)
+    sql(folder, "UPDATE meta SET value = 99 WHERE name = 'schema'")
+    with pytest.raises(SchemaTooNew, match=r"schema 99.*up to 2"):
+        EmbeddedLog(folder)
 
 
 @pytest.fixture
@@ -455,17 +451,13 @@ def damaged(folder: Path, start: Start) -> Path:
     """A log whose writer was killed, and three pages in the middle of its database overwritten."""
     with closing(EmbeddedLog(folder)) as log:
         log.append([record("in", 0, "k", "small" * 200) for _ in range(2000)])
-    worker = start("count")
-    assert "ready" in (said := lines(worker))
-    assert len(list(itertools.islice(said, 20))) == 20
-    worker.kill()
-    worker.wait()
+    kill_a_writer(start)
     damage_pages(folder)
     return folder
 
 
-def test_a_database_that_was_damaged_by_an_unclean_end_is_not_written_to(damaged: Path) -> None:
-    """Each opening for writing is refused, with the remedy; the log can still be read, to copy it."""
+def test_a_database_that_was_damaged_by_an_unclean_end_is_not_written_to(damaged: Path, tmp_path: Path) -> None:
+    """Each opening for writing and each backup is refused, with the remedy; the log can still be read, to copy it."""
     for _ in range(2):
         with pytest.raises(LogDamaged, match="restore the folder from a backup"):
             EmbeddedLog(damaged)
@@ -473,10 +465,6 @@ def test_a_database_that_was_damaged_by_an_unclean_end_is_not_written_to(damaged
         assert log.end("in") == [2000]
         with pytest.raises(LogDamaged):
             log.require_sound()
-
-
-def test_a_backup_of_a_damaged_database_is_refused(damaged: Path, tmp_path: Path) -> None:
-    """No backup is made that would only show at its restore that it is worth nothing."""
     with pytest.raises(LogDamaged, match=r"log\.sqlite is damaged"):
         back_up(damaged, tmp_path / "backup")
     assert not (tmp_path / "backup").exists()
@@ -484,23 +472,12 @@ def test_a_backup_of_a_damaged_database_is_refused(damaged: Path, tmp_path: Path
 
 def test_an_unclean_end_alone_is_no_damage(folder: Path, start: Start) -> None:
     """After a kill the log opens, by several at once."""
-    worker = start("count")
-    assert "ready" in (said := lines(worker))
-    assert len(list(itertools.islice(said, 20))) == 20
-    worker.kill()
-    worker.wait()
+    kill_a_writer(start)
     with ThreadPoolExecutor(4) as pool:
         opened = list(pool.map(lambda _: EmbeddedLog(folder), range(4)))
     for log in opened:
         assert log.end("out")[0] > 0
         log.close()
-
-
-def test_a_newer_database_is_refused(folder: Path) -> None:
-    """A folder of a newer farmwatch raises SchemaTooNew with both versions."""
-    sql(folder, "UPDATE meta SET value = 99 WHERE name = 'schema'")
-    with pytest.raises(SchemaTooNew, match=r"schema 99.*up to 2"):
-        EmbeddedLog(folder)
 
 
 def test_nobody_else_may_look_in(folder: Path, log: EmbeddedLog) -> None:
@@ -579,28 +556,21 @@ def test_no_offset_is_passed_over_while_retention_runs_beside(again: Open) -> No
         following = message.offset + 1
 
 
-def uses_of(log: EmbeddedLog) -> list[Callable[[], object]]:
-    return [lambda: log.end("in"), lambda: log.append([record("in", 0, "k")])]
-
-
-def test_a_forked_child_must_open_its_own(log: EmbeddedLog) -> None:
-    """In a forked child, using the parent's log raises StreamError, for reading and for writing."""
+def test_a_forked_child_and_a_closed_log_refuse_every_use(log: EmbeddedLog) -> None:
+    """In a forked child and after close, reading and writing raise StreamError; a second close is allowed."""
+    uses: list[Callable[[], object]] = [lambda: log.end("in"), lambda: log.append([record("in", 0, "k")])]
     child = os.fork()
     if child == 0:
         refused = 0
-        for use in uses_of(log):
+        for use in uses:
             try:
                 use()
             except StreamError:
                 refused += 1
         os._exit(refused)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
-
-
-def test_a_closed_log_refuses_every_use(log: EmbeddedLog) -> None:
-    """After close, every use raises StreamError; a second close is allowed."""
     log.close()
     log.close()
-    for use in uses_of(log):
+    for use in uses:
         with pytest.raises(StreamError, match="closed"):
             use()

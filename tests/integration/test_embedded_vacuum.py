@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -74,23 +75,14 @@ def test_few_free_pages_stay_for_the_next_records(log: EmbeddedLog) -> None:
     assert _size_after(log) > 40_000_000
 
 
-def test_a_rewrite_waits_for_no_writer(log: EmbeddedLog) -> None:
-    """While another process writes, the rewrite is refused and changes nothing."""
+def test_a_rewrite_needs_room_and_waits_for_no_writer(log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another process writes, or on a disk without room for a copy, it is refused and changes nothing."""
     with closing(sqlite3.connect(_database(log), isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(LogUnavailable, match="stays locked"):
             rewrite(log._folder, 0.2)
         other.execute("ROLLBACK")
     assert len(list(log.read("a", 0))) == 10_000
-
-
-def test_a_rewrite_needs_room(log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a disk without room for a copy the rewrite is refused before it writes, with the bytes that it needs."""
-    monkeypatch.setattr("shutil.disk_usage", lambda _: _Usage(50_000_000))
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=50_000_000))
     with pytest.raises(LogUnavailable, match=r"needs 0\.1 GB, 0\.1 GB"):
         rewrite(log._folder, 0.2)
-
-
-class _Usage:
-    def __init__(self, free: int) -> None:
-        self.free = free

@@ -218,10 +218,7 @@ def _cut_last_marker(broker: Broker, log: KafkaLog) -> None:
 
 
 def test_a_changelog_whose_last_marker_was_removed_is_restored(outage: Outage, tmp_path: Path) -> None:
-    """Compaction may remove the last marker of a rolled segment: the end is never reached, without an error.
-
-    The state is still restored, by a command and by the next owner of the partition.
-    """
+    """Compaction may remove it, so that the end is never reached: a command and the next owner get the state."""
     log = outage.cut
     again = KafkaLog(outage.broker.address, prefix=log._site.prefix, state_folder=tmp_path / "another")
     assert again.end("state.s") == [2]  # the value and its marker

@@ -169,10 +169,7 @@ def test_a_fatal_fault_ends_the_run_and_buries_nothing(memory: MemoryLog) -> Non
 
 @pytest.mark.parametrize("in_time", [True, False])
 def test_stop_drains_both_batches_in_flight_and_reads_no_more(memory: MemoryLog, in_time: bool) -> None:
-    """Stopped with two batches in flight, the loop commits both, begins no third, leaves, and closes the stage.
-
-    One drain limit applies to both: after it, neither is committed.
-    """
+    """Both are committed within one drain limit, or neither; no third begins; the loop leaves and closes the stage."""
     put(memory, 8)
     release, stop = threading.Event(), threading.Event()
     stage = Ahead(lambda *_: release.wait(20))
@@ -244,10 +241,7 @@ def test_partitions_lost_in_between_are_left_to_the_new_owner(world: World) -> N
 
 
 def test_records_of_a_partition_that_came_back_are_left_out() -> None:
-    """The batch of a partition that was lost and returned is dropped, because its epoch is new.
-
-    The batches of other partitions stay.
-    """
+    """Its batch is dropped, because its epoch is new; the batches of other partitions stay."""
     work: Future[dict[int, Any]] = Future()
     work.set_result({0: "of 0", 1: "of 1", 2: "of 0 again", 3: "of 1 again"})
     messages = [Message("in", n % 2, n // 2, b"k", b"v", {}, 0) for n in range(4)]

@@ -115,7 +115,4 @@ def test_a_stage_that_falls_behind_reports_each_gap(world: World) -> None:
     last = [message.offset for message in world.log.read("in", 0)][-1]
     world.lose("in", [last])
     run(world, Metrics(), "more-2")
-    assert [(one.offset, one.expired) for one in letters(world.again(), [0])] == [
-        (0, 2),
-        (begun, last - begun),
-    ]
+    assert [(one.offset, one.expired) for one in letters(world.again(), [0])] == [(0, 2), (begun, last - begun)]

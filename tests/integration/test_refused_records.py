@@ -52,10 +52,7 @@ def put(log: KafkaLog, sizes: Mapping[str, int], place: str) -> None:
 def test_a_record_that_the_broker_refuses_is_one_dead_letter(
     kafka_log: KafkaLog, place: str, refusing_topic: str
 ) -> None:
-    """An output or row above max.message.bytes sends its input to the dead letters; the setting is named.
-
-    The records around it are processed, once each, although together they are above the limit too.
-    """
+    """Above max.message.bytes, an output or row dead-letters its input, naming the setting; others come once each."""
     kafka_log.create([*(Topic(name, 1) for name in ("in", "out", DEAD_LETTERS)), _changelog()])
     _limit(kafka_log, refusing_topic)
     before, after = ({f"{when} {n}": LIMIT // 4 for n in range(4)} for when in ("before", "after"))

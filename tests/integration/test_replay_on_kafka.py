@@ -7,20 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from replay.engine.lifecycle import remove, topic_sizes
 from replay.engine.runner import Ending, ReplayStatus, Tempo
 from replay.rows.site_table import counts_of, read_rows
 from replay.runs.overview import run_state
 from replay.runs.phases import progress_of
-from replay.runs.removal import remove, topic_sizes
 from stream.processing.heartbeat import beat
 from stream.schema.control import Control
-from tests.support.runs.replay_world import (
-    PARTITIONS,
-    LiveWorld,
-    config_of,
-    features_of_pages,
-    write_rules,
-)
+from tests.support.runs.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, write_rules
 from tests.support.waiting import wait_until
 from tests.support.worlds import KafkaWorld
 
@@ -28,10 +22,7 @@ pytestmark = [pytest.mark.kafka]
 
 
 def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path) -> None:
-    """Verdicts and rows equal those of live, which is unchanged, after a stop and a resume.
-
-    Removal deletes its topics.
-    """
+    """After a stop and a resume it equals live, which is unchanged; removal deletes its topics."""
     kafka = KafkaWorld(tmp_path)
     try:
         world = LiveWorld(kafka.log, config_of("kafka:127.0.0.1:9"))

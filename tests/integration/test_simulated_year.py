@@ -21,10 +21,7 @@ def _on_disk(folder: Path) -> int:
 
 
 def test_a_year_stays_within_its_budget(tmp_path: Path) -> None:
-    """Records of every size arrive for 365 days, 75 times as many in spring, with retention every few days.
-
-    The folder never exceeds the limits by more than a third, and shrinks in the months after the burst.
-    """
+    """With 75 times as many records in spring, the folder exceeds the limits by a third at most, and shrinks again."""
     clock, folder = TestClock(), tmp_path / "log"
     with closing(EmbeddedLog(folder, clock=clock, segment_bytes=500_000)) as log:
         log.create(

@@ -101,10 +101,7 @@ def flipped(query: str) -> Iterator[str]:
 
 
 def moved(query: str) -> Iterator[str]:
-    """The query with one threshold halved and doubled; 0 becomes a value below and above all values.
-
-    Windows and offsets are halved and doubled.
-    """
+    """The query with one threshold, window or offset halved and doubled; 0 becomes a value below and above all."""
     found = tokens(query)
     for place, token in enumerate(found):
         if re.fullmatch(r"\d+[smhd]", token.text):

@@ -75,7 +75,6 @@ def _scores(scored: int, abstained: int, later: int) -> dict[str, str]:
 
 
 def _of_old(series: dict[str, str]) -> dict[str, str]:
-    """Series of a run that is not live."""
     return {name.replace('run="first"', 'run="old"'): values for name, values in series.items() if "live" not in name}
 
 

@@ -51,10 +51,7 @@ def _scaled() -> Iterator[dict[str, Any]]:
 
 
 def test_every_query_returns_data(run: RealRun) -> None:
-    """Each panel, annotation, recording rule and alert's signal has a value, and a legend's labels exist.
-
-    In the rules, windows are shorter and few pages and sites are enough, because the run is short and small.
-    """
+    """Each panel, annotation, recording and signal of an alert has a value, and a legend's labels exist."""
     empty = [text for text in map(few_are_enough, rule_queries()) if not run.prometheus.history(text)]
     for text, legend in panel_queries().items():
         labels = {label for one in run.prometheus.history(text) for label in one["metric"]}

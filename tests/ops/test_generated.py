@@ -87,10 +87,7 @@ def test_severities_are_those_of_the_documentation() -> None:
 
 
 def test_what_deploy_sets_up_is_read_by_prometheus_and_alertmanager(tmp_path: Path) -> None:
-    """Prometheus's and Alertmanager's tools accept the files; inhibiting alerts exist.
-
-    None inhibits a more severe one.
-    """
+    """Their own tools accept the files; inhibiting alerts exist, and none inhibits a more severe one."""
     folder = ROOT / "deploy"
     settings = (folder / "prometheus" / "prometheus.yml").read_text()
     (tmp_path / "prometheus.yml").write_text(settings.replace("/rules/", f"{HERE / 'rules'}/"))

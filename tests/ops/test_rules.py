@@ -112,10 +112,7 @@ def test_each_alert_fires_and_is_silent() -> None:
 
 
 def test_an_alert_fires_when_it_should_and_says_the_value(tmp_path: Path) -> None:
-    """Each alert fires once `for` has passed, with its labels, summary and description.
-
-    Below the threshold it does not.
-    """
+    """Each alert fires once `for` has passed, with its labels and texts; below the threshold it does not."""
     assert failed([written(tmp_path, alert.name, alert.name, rules()) for alert in ALERTS]) == {}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,6 +40,15 @@ class Ran:
     out: str
     err: str
 
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """The objects of JSON lines."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
 
 Runner = Callable[..., Ran]
 
@@ -57,7 +67,6 @@ def finished_log(folder: Path) -> str:
 
 @cache
 def _finished() -> TemporaryDirectory[str]:
-    """The log, made once in a process; it goes with the process."""
     made = TemporaryDirectory()
     new_finished_log(Path(made.name))
     return made

@@ -114,7 +114,6 @@ def configuration_page() -> str:
 
 
 def _rows_within(path: str, kind: Any) -> Iterator[str]:
-    """A row for each key of an optional table setting."""
     within = get_args(kind) if get_origin(kind) in (Union, UnionType) else ()
     for table in (one for one in within if isinstance(one, type) and issubclass(one, msgspec.Struct)):
         for field in msgspec.structs.fields(table):

@@ -1,8 +1,4 @@
-"""Measure unseen texts and page sets with the shipped weights, and renew their numbers and the detector's card.
-
-Run `python -m tests.tools.renew_card` after a training, or after a change to these measurements. The weights and the
-detector's identity stay.
-"""
+"""After a training, renews the numbers of the detector's card: `python -m tests.tools.renew_card`."""
 
 from __future__ import annotations
 

@@ -94,7 +94,6 @@ class Judged:
 
 
 def _held_out(pages: Iterable[LabelledPage], kept: Mapping[str, bool]) -> list[HeldOutPage]:
-    """Pages with the verdict of a ruleset as their probability."""
     return [
         HeldOutPage(page.label.page_type, registrable_domain(page.features.site), float(kept[page.label.id]), "")
         for page in pages
@@ -174,7 +173,6 @@ def _by_kind(judged: Judged, before: Mapping[str, bool], now: Mapping[str, bool]
 
 
 def _false_positives(judged: Judged, folder: Path, before: Mapping[str, bool], now: Mapping[str, bool]) -> Table:
-    """Pages that `lite-ngram` flags, of those kept."""
     detector = LiteNgram.load()
     flagged: dict[str, bool] = {}
     groups: dict[str, list[str]] = {}

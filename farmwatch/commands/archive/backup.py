@@ -16,12 +16,7 @@ from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.wording import counted, one_line
 
 
-def backup(
-    to: Annotated[Path, Parameter(help="A new or empty folder.")],
-    /,
-    *,
-    common: Common = DEFAULTS,
-) -> int:
+def backup(to: Annotated[Path, Parameter(help="A new or empty folder.")], /, *, common: Common = DEFAULTS) -> int:
     """Copy the embedded log into a folder, also while farmwatch runs.
 
     The copy is the log as it was at one moment, with a file of checksums, SHA256SUMS, which is written last: a folder
@@ -68,7 +63,6 @@ def restore(
 
 
 def _folder(config: Config) -> Path:
-    """The folder of the configured log. Raises UsageError for a log on Kafka."""
     check_log_url(config)
     scheme, _, place = config.log.url.partition(":")
     if scheme != "sqlite":

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
-from farmwatch.config.config import Config
 from farmwatch.config.detector_config import known_detectors
 from farmwatch.doctor import model_checks
 from farmwatch.doctor.check_result import Subject
@@ -39,17 +38,11 @@ def detectors(*, json: AsJson = False, common: Configured = JUST_CONFIGURED) -> 
         )
         for detector in known:
             message(one_line(f"{detector.name}: {detector.problem or detector.warning}"))
-    refused = _refusal(config)
-    if refused:
-        message(one_line(f"`farmwatch up` refuses this: {refused}"))
-    return Exit.PROBLEM if refused else Exit.OK
-
-
-def _refusal(config: Config) -> str:
-    """Why SCORE or TALLY would not start; "" if they would."""
-    try:
+    refused = ""
+    try:  # what SCORE and TALLY check at their start
         for check in (model_checks.detectors, model_checks.pair, model_checks.sites):
             list(check(Subject(config)))
     except ScoringError as error:
-        return in_full(error)
-    return ""
+        refused = in_full(error)
+        message(one_line(f"`farmwatch up` refuses this: {refused}"))
+    return Exit.PROBLEM if refused else Exit.OK

@@ -18,13 +18,7 @@ from stream.text.user_errors import Exit, UsageError
 Files = Annotated[list[Path] | None, Parameter(help="Files of JSON lines; `-` or none is standard input.", negative="")]
 
 
-def measure(
-    files: Files = None,
-    /,
-    *,
-    jobs: Jobs = 0,
-    common: Configured = JUST_CONFIGURED,
-) -> int:
+def measure(files: Files = None, /, *, jobs: Jobs = 0, common: Configured = JUST_CONFIGURED) -> int:
     """Pages to features. In: {url, html[, site]}.
 
     Out: {url, site, page_id, text, extract: {path, error}, measures: {name: value}, quality: {text: {name: value}},
@@ -137,7 +131,16 @@ def estimate(
     """
     from farmwatch.pipes.score_lines import estimate_lines
 
-    return estimate_lines(files or [], _errors(llm_sites, llm_found, human_sites, human_cleared), confidence)
+    errors = None
+    if llm_sites is None or llm_found is None or human_sites is None or human_cleared is None:
+        if (llm_sites, llm_found, human_sites, human_cleared) != (None, None, None, None):
+            raise UsageError("error counts come together: --llm-sites --llm-found --human-sites --human-cleared")
+        message("no error counts given: the judged share is uncorrected")
+    else:
+        errors = ErrorCounts(
+            llm_sites=llm_sites, llm_found=llm_found, human_sites=human_sites, human_cleared=human_cleared
+        )
+    return estimate_lines(files or [], errors, confidence)
 
 
 def chunk(file: Annotated[Path, Parameter(help="Any file; `-` or none is standard input.")] = Path("-"), /) -> int:
@@ -148,13 +151,3 @@ def chunk(file: Annotated[Path, Parameter(help="Any file; `-` or none is standar
         chunks = cut(stream.read())
     put_json({"lengths": [int(length) for length in chunks.lengths]})
     return Exit.OK
-
-
-def _errors(*counts: int | None) -> ErrorCounts | None:
-    llm_sites, llm_found, human_sites, human_cleared = counts
-    if llm_sites is None or llm_found is None or human_sites is None or human_cleared is None:
-        if any(count is not None for count in counts):
-            raise UsageError("error counts come together: --llm-sites --llm-found --human-sites --human-cleared")
-        message("no error counts given: the judged share is uncorrected")
-        return None
-    return ErrorCounts(llm_sites=llm_sites, llm_found=llm_found, human_sites=human_sites, human_cleared=human_cleared)

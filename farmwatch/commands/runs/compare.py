@@ -50,7 +50,9 @@ def compare(
     _require_range("--sample", sample, 0, MAX_SAMPLE)
     _require_range("--seed", seed, 0, 2**63 - 1)
     _require_range("--resamples", resamples, 100, 100_000)
-    _require_writable(out, html)
+    files = [_file_of(option, path) for option, path in (("--out", out), ("--html", html)) if path is not None]
+    if len(files) > len(set(files)):
+        raise UsageError(f"--out and --html name the same file, {out}")
     config, request = common.load().config, ComparisonRequest(sample, seed, resamples)
     with opened(config) as log:
         review = read_review(config.rate, wall_ms())
@@ -79,14 +81,8 @@ def _require_range(option: str, value: int, least: int, most: int) -> None:
         raise UsageError(f"{option} {value}: expected a number from {least} to {most}")
 
 
-def _require_writable(out: Path | None, html: Path | None) -> None:
-    """Refuse unusable output files before the work begins. A link to a file is written through."""
-    files = [_file_of(option, path) for option, path in (("--out", out), ("--html", html)) if path is not None]
-    if len(files) > len(set(files)):
-        raise UsageError(f"--out and --html name the same file, {out}")
-
-
 def _file_of(option: str, path: Path) -> Path:
+    """The file to write; a link to it is written through. Refuses an unusable one before the work begins."""
     with suppress(RuntimeError):  # a link that leads to itself
         file = path.resolve()
         if file.parent.is_dir() and not file.is_dir():

@@ -35,10 +35,8 @@ def show(compared: Comparison, by: str, *, texts: bool) -> None:
     """Print the comparison. `by` is "", source or rank; `texts` also prints the texts of the sample."""
     _head(compared)
     _changes(compared)
-    _denominators(compared)
-    _pages(compared)
+    _counts(compared)
     _sites(compared)
-    _changed_sites(compared)
     _rules(compared)
     if by:
         _groups(compared, by)
@@ -62,11 +60,10 @@ def _table(title: str, headings: Sequence[str], rows: Iterable[tuple[Any, ...]],
 
 
 def _changes(compared: Comparison) -> None:
-    mark = _mark(compared)
     _table(
         f"Shares, paired by site ({compared.resamples} resamples, seed {compared.seed})",
         ("share", "A", "B", "points", f"{compared.confidence:.0%} interval", "sites", "moved"),
-        [(change.title, *_cells(change, mark), change.sites, change.moved) for change in compared.changes],
+        [(change.title, *_cells(compared, change), change.sites, change.moved) for change in compared.changes],
         less=("moved", "sites"),
     )
     _put_mark(compared)
@@ -79,30 +76,24 @@ def _changes(compared: Comparison) -> None:
         put_wrapped(f"{name}: {one_line(text)}", "  ")
 
 
-def _mark(compared: Comparison) -> str:
-    return " *" if compared.other_windows else ""
-
-
 def _put_mark(compared: Comparison) -> None:
     if compared.other_windows:
         put_wrapped(f"* {OTHER_WINDOWS}: not caused by the rules alone, see the note on fetches above", "  ")
 
 
-def _cells(change: ShareChange, mark: str = "") -> tuple[str, str, str, str]:
+def _cells(compared: Comparison, change: ShareChange) -> tuple[str, str, str, str]:
     if change.difference is None or change.low is None or change.high is None:
         return percent(change.a), percent(change.b), "-", "-"
     interval = f"{points(change.low)} to {points(change.high)}"
+    mark = " *" if compared.other_windows else ""
     return percent(change.a), percent(change.b), points(change.difference) + mark, interval
 
 
-def _denominators(compared: Comparison) -> None:
+def _counts(compared: Comparison) -> None:
     sides = compared.a, compared.b
     counts = [(title, *(getattr(side, name) for side in sides)) for title, name in _COUNTS]
     rows = [(title, a, b, f"{b - a:+d}" if b != a else "0") for title, a, b in counts]
     _table("What is counted", ("count", "A", "B", "B - A"), rows)
-
-
-def _pages(compared: Comparison) -> None:
     pages = compared.pages
     _table(
         f"Verdicts of the {_fetches(pages.common)} that both judged"
@@ -126,18 +117,13 @@ def _sites(compared: Comparison) -> None:
     put_wrapped(
         f"classifiable in both: {both} llm in both, {a_only} in A only, {b_only} in B only, {neither} in neither", "  "
     )
-
-
-def _changed_sites(compared: Comparison) -> None:
-    if not compared.changed_sites:
-        return
-    shown = compared.changed_sites[:_SITES_SHOWN]
-    rest = len(shown) < compared.sites.changed
-    more = f": {len(shown)} with most articles (--json and --html have more)" if rest else ""
-    put_wrapped(f"{counted(compared.sites.changed, 'site')} with another verdict{more}", "  ")
-    for one in shown:
-        verdicts = f"{one.verdict_a} -> {one.verdict_b}"
-        put_wrapped(one_line(f"  {one.site}: {verdicts}, articles {one.articles_a} -> {one.articles_b}"), "    ")
+    if shown := compared.changed_sites[:_SITES_SHOWN]:
+        rest = len(shown) < compared.sites.changed
+        more = f": {len(shown)} with most articles (--json and --html have more)" if rest else ""
+        put_wrapped(f"{counted(compared.sites.changed, 'site')} with another verdict{more}", "  ")
+    for site in shown:
+        verdicts = f"{site.verdict_a} -> {site.verdict_b}"
+        put_wrapped(one_line(f"  {site.site}: {verdicts}, articles {site.articles_a} -> {site.articles_b}"), "    ")
 
 
 def _rules(compared: Comparison) -> None:
@@ -187,7 +173,7 @@ def _groups(compared: Comparison, by: str) -> None:
             [
                 (
                     group.group,
-                    *_cells(group.changes[place], _mark(compared)),
+                    *_cells(compared, group.changes[place]),
                     group.sites_a,
                     group.sites_b,
                     f"{group.unscored_a}/{group.unscored_b}",

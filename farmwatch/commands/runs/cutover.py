@@ -9,7 +9,6 @@ from cyclopts import Parameter
 from msgspec.structs import asdict
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
-from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
 from farmwatch.runs.notices import difference_text
 from farmwatch.terminal.messages import message, put_columns, put_json, put_wrapped
@@ -73,12 +72,15 @@ def cutover(
         moved = cut_over(log, request, check_run=lambda row: require_site_method(config, row))
         at_work = bool(members_of(log, moved.left or moved.run))
         _report(moved, json, at_work=at_work)
-        _warn_differences(log, config)
+        try:
+            for differs in differences(find_rules(log, config), config, Control(log)):
+                message(one_line(difference_text(differs)))
+        except BadRuleset as error:
+            message(one_line(f"judge.ruleset: {in_full(error)}"))
     return Exit.OK
 
 
 def _report(moved: CutoverResult, as_json: bool, *, at_work: bool) -> None:
-    """Report the cutover. `at_work`: live stages are running."""
     done, run = moved.cutover, moved.run
     if as_json:
         row = None if done is None else _fields(done)
@@ -98,15 +100,6 @@ def _report(moved: CutoverResult, as_json: bool, *, at_work: bool) -> None:
     behind = f"{counted(done.lag, 'record')} to catch up with" if done.lag else "no record to catch up with"
     live = "the live stages switch within a second" if at_work else "no live stage runs: start `farmwatch up`"
     message(f"{live}; {behind}; `farmwatch cutover --back` goes back")
-
-
-def _warn_differences(log: Log, config: Config) -> None:
-    live, control = find_rules(log, config), Control(log)
-    try:
-        for differs in differences(live, config, control):
-            message(one_line(difference_text(differs)))
-    except BadRuleset as error:
-        message(one_line(f"judge.ruleset: {in_full(error)}"))
 
 
 def _show(log: Log, as_json: bool) -> int:

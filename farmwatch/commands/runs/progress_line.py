@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from replay.engine.runner import ReplayStatus
-from replay.runs.phases import JUDGE, RunProgress
+from replay.runs.phases import JUDGE
 from stream.text.wording import lasting
 
 _EVERY_S = 10.0  # between lines without a terminal
@@ -56,7 +56,9 @@ def line_of(run: str, status: ReplayStatus) -> str:
     current = status.progress.current
     if status.follows:
         read = next((advance.done for advance in status.progress.phases if advance.phase == JUDGE), 0)
-        parts = [f"{run}: follows", f"{read} read", f"{behind_of(status.progress)} behind"]
+        # Up to the present ends; offsets that wait for an earlier phase count once. To count records is expensive.
+        behind = max((advance.total - advance.done for advance in status.progress.phases), default=0)
+        parts = [f"{run}: follows", f"{read} read", f"{behind} behind"]
     else:
         parts = [f"{run}: {current.phase} {current.done} of {current.total}", f"{status.progress.share:.0%}"]
         if status.rate is not None:
@@ -66,11 +68,3 @@ def line_of(run: str, status: ReplayStatus) -> str:
     if status.waits_for:
         parts.append(f"waits for live ({status.waits_for})")
     return ", ".join(parts)
-
-
-def behind_of(progress: RunProgress) -> int:
-    """Unprocessed offsets up to the present ends; offsets that wait for an earlier phase count once.
-
-    Offsets cost nothing to read each second. Counting records is expensive, see `replay.runs.topology`.
-    """
-    return max((advance.total - advance.done for advance in progress.phases), default=0)

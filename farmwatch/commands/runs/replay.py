@@ -214,13 +214,14 @@ class _Process:
         self.member = f"replay-{resources.enter_context(claimed_name(names_folder(config), [f'replay.{run}']))}"
         self.metrics = Metrics(ALL)
         self.replay: Replay | None = None
-        endpoints = Endpoints(Exposition(self.metrics.registry, "replay"), self._health, config.metrics.host, port)
+
+        def health() -> Health:
+            return Health(True, False, "starting") if self.replay is None else self.replay.health()
+
+        endpoints = Endpoints(Exposition(self.metrics.registry, "replay"), health, config.metrics.host, port)
         endpoints.start()
         resources.callback(endpoints.close)
         self.url = f"http://{config.metrics.host}:{endpoints.port}/metrics"
-
-    def _health(self) -> Health:
-        return Health(True, False, "starting") if self.replay is None else self.replay.health()
 
 
 def _report_ending(

@@ -17,18 +17,16 @@ from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
 from farmwatch.terminal.remedies import in_full, resume_command
 from farmwatch.upkeep.disk_forecast import held_for
-from replay.engine.lifecycle import cancel
+from replay.engine.lifecycle import RunNeeded, cancel, removal_obstacle, remove, topic_sizes
 from replay.engine.summary import summary_of
 from replay.live.epoch_change import seams
 from replay.rows.gaps import count_dead_letters
 from replay.rows.site_table import short_ruleset
 from replay.runs.lookup import find_run, resolve_name, run_named
 from replay.runs.overview import STOPPED, RunState, run_state, run_states
-from replay.runs.removal import RunNeeded, removal_obstacle, remove, topic_sizes
 from replay.runs.run_rules import method_name
 from stream.log.contract import wall_ms
 from stream.schema.control import Control
-from stream.schema.runs import Run
 from stream.text.user_errors import Exit, NotFound
 from stream.text.wording import counted, lasting, moment, one_line, size
 
@@ -99,7 +97,14 @@ def show_run(
         control = Control(log)
         row = find_run(control, run)
         if ruleset_text:
-            return _show_ruleset(control, row, json)
+            text = control.ruleset_text(row)
+            if not text:
+                raise NotFound(f"the text of the ruleset {row.ruleset} {row.digest} is not in this log")
+            if json:
+                put_json({"run": row.shown, "ruleset": row.ruleset, "digest": row.digest, "text": text})
+            else:
+                sys.stdout.write(text)
+            return Exit.OK
         state = run_state(log, control, row, wall_ms())
         summary = summary_of(log, control, config, row, wall_ms(), read_review(config.rate, wall_ms()))
         dead = count_dead_letters(log, row)
@@ -113,17 +118,6 @@ def show_run(
         put_wrapped(f"dead letters: {counted(dead, 'record')}", "  ")
     for line in lines_of(summary, row):
         put_wrapped(line, "    ")
-    return Exit.OK
-
-
-def _show_ruleset(control: Control, run: Run, as_json: bool) -> int:
-    text = control.ruleset_text(run)
-    if not text:
-        raise NotFound(f"the text of the ruleset {run.ruleset} {run.digest} is not in this log")
-    if as_json:
-        put_json({"run": run.shown, "ruleset": run.ruleset, "digest": run.digest, "text": text})
-    else:
-        sys.stdout.write(text)
     return Exit.OK
 
 

@@ -43,10 +43,7 @@ def test_a_commit_is_visible_whole(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("bad", "error"),
-    [
-        (record("out", 0, "k", b"x" * (RECORD_CAP_BYTES + 1)), RecordTooLarge),
-        (record("nowhere", 0, "k"), UnknownTopic),
-    ],
+    [(record("out", 0, "k", b"x" * (RECORD_CAP_BYTES + 1)), RecordTooLarge), (record("nowhere", 0, "k"), UnknownTopic)],
     ids=["too large", "unknown topic"],
 )
 def test_a_commit_with_a_record_that_is_refused_leaves_nothing(
@@ -66,10 +63,7 @@ def test_a_commit_with_a_record_that_is_refused_leaves_nothing(
 
 
 def test_a_zombie_of_the_same_name_is_fenced(world: World) -> None:
-    """A second member of the same name owns the first one's partitions.
-
-    A commit of the first is Fenced without effect.
-    """
+    """A second member of a name owns the first one's partitions; commits of the first are Fenced without effect."""
     zombie = ready(world)
     heir = world.owner(2, "in", store="s", log=world.again())
     with pytest.raises(Fenced):

@@ -21,10 +21,7 @@ def test_append_returns_the_offsets(world: World) -> None:
 
 
 def test_truncate_removes_what_is_below(world: World) -> None:
-    """truncate removes small and large records.
-
-    Others keep their offsets, and a group with unread ones gets a report.
-    """
+    """Small and large records below go, others keep their offsets, and a group with unread ones gets a report."""
     world.topics("a")
     offsets = world.log.append([record("a", 0, "k", f"{n}" * 3000) for n in range(4)])
     world.log.truncate("a", [offsets[2], 0])

@@ -48,10 +48,7 @@ def test_two_members_share_and_lose_nothing(world: World) -> None:
 
 
 def test_shares_are_sticky(world: World) -> None:
-    """When a member joins, the first keeps its remaining partitions under the same epochs.
-
-    Moved ones return under new epochs.
-    """
+    """When a member joins, the first keeps the rest under the same epochs; moved ones return under new epochs."""
     world.topics("in", partitions=4)
     first = world.owner(4, "in", name="first")
     before = dict(first.assignment())

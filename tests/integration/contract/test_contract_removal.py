@@ -110,10 +110,7 @@ def test_a_member_of_a_removed_topic_reads_nothing_of_it(world: World) -> None:
 
 
 def test_a_removed_group_and_store_begin_anew(world: World) -> None:
-    """Offsets and state are removed: a member under the same names reads all and finds no key.
-
-    The bytes that sizes() had for topics and state are freed.
-    """
+    """A member under the same names reads all and finds no key; the bytes that sizes() had are freed."""
     write_all(world)
     held = world.log.sizes(["out", "state.s"])
     assert world.log.remove(["out"], ["g"], ["s"]) == held["out"].bytes + held["state.s"].bytes > 0

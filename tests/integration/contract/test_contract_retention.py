@@ -31,10 +31,7 @@ def test_old_records_are_removed(world: World) -> None:
 
 
 def test_a_partition_is_held_to_its_bytes(world: World) -> None:
-    """The oldest records of a partition are removed until it is within retention_bytes.
-
-    Other partitions do not change.
-    """
+    """Its oldest records are removed until it is within retention_bytes; other partitions do not change."""
     world.topics("a", retention_bytes=35_000)
     world.log.append([record("a", 0, "k", f"{n}".ljust(10_000)) for n in range(6)])
     world.log.append([record("a", 1, "k", "small")])
@@ -73,10 +70,7 @@ def test_compaction_keeps_the_newest_of_each_key(world: World) -> None:
 
 
 def test_what_is_needed_stays(world: World) -> None:
-    """Records from the needed offset of a partition on stay, however old or many; earlier ones are removed.
-
-    A call without the topic, or with a later offset, applies the usual rules again.
-    """
+    """Records from the needed offset on stay, however old or many, until a call without it or with a later one."""
     world.topics("old", "other", retention_ms=DAY_MS)
     world.topics("many", retention_bytes=15_000)
     for topic in ("old", "other", "many"):

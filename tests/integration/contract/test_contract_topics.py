@@ -15,10 +15,7 @@ from tests.support.worlds import NOON, World, drain, record, values
 
 
 def test_a_topic_made_later_works_at_once_in_other_processes(world: World) -> None:
-    """A running process can read, write and join a topic that another process creates.
-
-    Creating a topic again changes nothing.
-    """
+    """A running process can read, write and join a new topic; creating a topic again changes nothing."""
     world.topics("a")
     other = world.again()
     other.append([record("a", 0, "k", "v")])
@@ -153,10 +150,7 @@ def test_an_append_with_a_record_that_is_refused_leaves_nothing(
 
 
 def test_order_holds_for_each_key_under_concurrent_appends(world: World) -> None:
-    """Four threads, two with their own log, append a key each, two per partition.
-
-    Each key's records are read in order, and none is lost.
-    """
+    """Four threads, two with their own log, append a key each: each is read in order, and none is lost."""
     world.topics("a")
     logs = [world.log, world.again(), world.again(), world.log]
 
@@ -200,11 +194,7 @@ def test_offset_at_is_exact_when_the_clock_steps_back(world: World) -> None:
         kept = [(m.offset, m.timestamp_ms) for m in world.log.read("a", 0)]
         ends = min(time_ms for _, time_ms in kept), max(time_ms for _, time_ms in kept)
         asked = [dice.randrange(ends[0] - 5, ends[1] + 5) for _ in range(30 if world.embedded else 9)]
-        asked += [
-            ends[0],
-            ends[1],
-            ends[1] + 1,
-        ]
+        asked += [ends[0], ends[1], ends[1] + 1]
         for time_ms in asked:
             first = next((offset for offset, of in kept if of >= time_ms), world.log.end("a")[0])
             (found,) = world.log.offset_at("a", time_ms)
@@ -294,10 +284,7 @@ def test_several_partitions_are_read_at_once(world: World) -> None:
 
 
 def test_needed_offsets_are_one_for_each_partition(world: World) -> None:
-    """A wrong number of needed offsets raises StreamError and removes nothing; a missing topic is skipped.
-
-    Young records stay without a need, and nothing is freed.
-    """
+    """A wrong number raises StreamError and removes nothing; a missing topic is skipped; young records stay."""
     world.topics("a", retention_ms=86_400_000)
     world.log.append([record("a", 0, "k", "v")])
     assert world.log.expire(world.clock.now_ms) == world.log.expire(world.clock.now_ms, most=0.5) == 0

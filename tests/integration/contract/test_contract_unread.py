@@ -41,10 +41,7 @@ def world(world: World) -> World:
 
 
 def test_what_expired_before_a_group_began_is_reported_once(world: World) -> None:
-    """A group without offsets gets one message for all expired records, then the rest.
-
-    It is committed like any other.
-    """
+    """A group without offsets gets one message for all expired records, committed like any other, then the rest."""
     put(world, 5)
     kept = offsets(world)[3]
     world.lose("a", [kept])

@@ -93,7 +93,6 @@ def count(folder: Path) -> None:
 
 
 def _append(log: EmbeddedLog, name: str) -> None:
-    """Append pairs, of which both or none must exist."""
     number = sum(1 for _ in log.read("pairs", "xy".index(name))) // 2
     while True:
         value = (f"{number}" if number % 2 else f"{number}".ljust(5000)).encode()

@@ -45,10 +45,7 @@ def html_of(source: Path, ident: str) -> bytes:
 
 
 def bare(html: str, focus: str = "recall") -> Any:
-    """Call Trafilatura with the options of the extractor `trafilatura`; returns its document, or None.
-
-    `focus`: recall, precision, or balanced, its default.
-    """
+    """Call Trafilatura with the options of the extractor `trafilatura`; returns its document, or None."""
     return trafilatura.bare_extraction(
         html,
         favor_recall=focus == "recall",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from replay.compare.comparison import (
     ChangeKind,
     ChangeRemark,
@@ -198,33 +200,15 @@ def flip(number: int, kind: str, rule: str, text: str | None, **other: Any) -> F
 def empty() -> Comparison:
     """A comparison of two runs without records."""
     zero = dict.fromkeys(Side.__struct_fields__[10:-2], 0)
-    return Comparison(
-        at=AT,
+    no_scores = ChangeRemark(ChangeKind.NO_SHARE, ("A",), share=(Remark(RemarkKind.NO_SCORES),))
+    nothing = ("rules", "only_in_a", "only_in_b", "groups", "strata", "sample", "corrections")
+    return msgspec.structs.replace(
+        made(),
         a=side("live", estimate=DirectShare(), judged=JudgedShare(), **zero),
         b=side("again", estimate=DirectShare(), judged=JudgedShare(), **zero),
         identical=True,
         pages=PageTable(**dict.fromkeys(PageTable.__struct_fields__, 0)),
         sites=SiteCells(counts=[[0] * 5 for _ in range(5)]),
-        rules=[],
-        only_in_a=[],
-        only_in_b=[],
-        changes=[
-            change(
-                "share",
-                "share of LLM sites",
-                (0, 0),
-                (0, 0),
-                0,
-                0,
-                remarks=[ChangeRemark(ChangeKind.NO_SHARE, ("A",), share=(Remark(RemarkKind.NO_SCORES),))],
-            )
-        ],
-        groups=[],
-        strata=[],
-        sample=[],
-        sample_size=60,
-        seed=7,
-        resamples=2_000,
-        confidence=0.95,
-        corrections=[],
+        changes=[change("share", "share of LLM sites", (0, 0), (0, 0), 0, 0, remarks=[no_scores])],
+        **{name: [] for name in nothing},
     )

@@ -40,12 +40,7 @@ def page(
     **more: Any,
 ) -> Features:
     text = text or f"The text of page {number}."
-    measures: dict[str, float | str | None] = {
-        "tokens": tokens,
-        "duplicate_share": repeats,
-        "language": language,
-        "language_probability": 0.99,
-    }
+    measures: dict[str, float | str | None] = {"tokens": tokens, "duplicate_share": repeats, "language": language}
     return Features(
         id=f"fetch-{number}",
         site=site,
@@ -54,7 +49,7 @@ def page(
         epoch="e1",
         text=text,
         text_digest=xxhash.xxh3_128_hexdigest(text.encode()),
-        measures=measures,
+        measures={**measures, "language_probability": 0.99},
         fetched_at=1000 + number,
         **more,
     )
@@ -93,19 +88,13 @@ def put_run(
     put_rows(log, run, *alias, rulesets=[(ruleset.digest, ruleset.source)])
     verdicts = [judge(features, ruleset, run=name, now_ms=5) for features in pages]
     outputs = [_output(names.verdicts, verdict) for verdict in verdicts]
+    hit: dict[str, Any] = {"sources": ["file"], "best_rank": 1}
     if isinstance(sites, Mapping):
-        counts = Counter((verdict.site, verdict.verdict) for verdict in verdicts)
+        pages_of = Counter(verdict.site for verdict in verdicts)
+        articles_of = Counter(verdict.site for verdict in verdicts if verdict.verdict == "article")
         sites = [
-            site(
-                one,
-                verdict,
-                pages=counts[one, "article"] + counts[one, "dropped"],
-                articles=counts[one, "article"],
-                scored=counts[one, "article"],
-                sources=["file"],
-                best_rank=1,
-            )
-            for one, verdict in sites.items()
+            site(name, verdict, pages=pages_of[name], articles=articles_of[name], scored=articles_of[name], **hit)
+            for name, verdict in sites.items()
         ]
     whose = {"ruleset": ruleset.name, "digest": ruleset.digest, "run": name}
     outputs += [

@@ -35,10 +35,10 @@ def golden(unpacked: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def assert_same(farmwatch: Runner, log: str) -> None:
     """The share with its interval, the live run, and clean audits of the live run and of the one that measured."""
-    line = json.loads(farmwatch("rate", log, "--json").out)
+    line = farmwatch("rate", log, "--json").json
     assert tuple(round(line[name], 3) for name in ("share", "low", "high")) == SHARE
     assert (line["run"], line["scored_sites"], line["sites"], line["labelled"]) == ("notes", 48, 53, 47)
-    audited = json.loads(farmwatch("audit", log, "--json").out)
+    audited = farmwatch("audit", log, "--json").json
     assert audited["ok"]
     assert {name: step["records"] for name, step in audited["steps"].items() if name in STEPS} == STEPS
     assert farmwatch("audit", log, "--run", "again", "--json").code == 0
@@ -54,9 +54,9 @@ def test_its_canaries_runs_terms_and_panel_are_read(farmwatch: Runner, golden: s
     canaries = json.loads(farmwatch("canaries", golden, "--json").out.splitlines()[0])
     assert canaries["present_round"] == {"sent": 4, "through": 4}
     assert canaries["pages"]["llm"] == {"sent": 8, "measured": 8, "kept": 8, "scored": 8, "flagged": 6}
-    states = {run["run"]: run["state"] for run in map(json.loads, farmwatch("runs", golden, "--json").out.splitlines())}
+    states = {run["run"]: run["state"] for run in farmwatch("runs", golden, "--json").lines}
     assert states == {"first": "was live", "notes": "live", "again": "done"}
-    sites = [json.loads(line) for line in farmwatch("sites", golden, "--run", "first", "--json").out.splitlines()]
+    sites = farmwatch("sites", golden, "--run", "first", "--json").lines
     assert sum(site["term"] == 1 for site in sites) > 40
     panel = json.loads(farmwatch("panel", "show", golden, "--json").out.splitlines()[0])
     assert panel["sites"] == 12

@@ -118,7 +118,7 @@ def test_every_command_shows_the_same_share_in_the_same_interval(
 
     lines = tmp_path / "sites.jsonl"
     lines.write_text(farmwatch("sites", "--json", "--limit", "0", "--log", url).out)
-    estimated = json.loads(farmwatch("estimate", str(lines)).out)
+    estimated = farmwatch("estimate", str(lines)).json
     assert ({name: estimated[name] for name in SHARE} == wanted) is not by_people
 
 
@@ -128,7 +128,7 @@ def test_a_bundle_alone_gives_its_share(farmwatch: Runner, url: str, tmp_path: P
     labels = reviewed(tmp_path)
     review = ["--set", f"rate.review={labels}"] if by_people else []
     more = ["--set", "rate.confidence=0.9", *review]
-    rate = json.loads(farmwatch("rate", "--json", "--log", url, *more).out)
+    rate = farmwatch("rate", "--json", "--log", url, *more).json
     farmwatch("release", "bundle", "--log", url, *more)
     Path(labels).unlink()
     shutil.rmtree(tmp_path / "log")
@@ -137,7 +137,7 @@ def test_a_bundle_alone_gives_its_share(farmwatch: Runner, url: str, tmp_path: P
 
     def audited() -> tuple[int, dict[str, Any]]:
         ran = farmwatch("audit", bundle, "--json")
-        return ran.code, json.loads(ran.out)
+        return ran.code, ran.json
 
     code, found = audited()
     assert (code, found["ok"], found["changed"], found["differs"]) == (Exit.OK, True, [], [])
@@ -156,11 +156,11 @@ def test_a_bundle_does_not_name_forgotten_hosts(farmwatch: Runner, url: str, tmp
     settings = ["--log", url, "--set", f"rate.review={reviewed(tmp_path)}"]
     with closing(open_log(url)) as log:
         log.append(Forgotten(log).outputs(NAMES[0], ForgottenHost(at=1, by="me")))
-    rate = json.loads(farmwatch("rate", "--json", *settings).out)
+    rate = farmwatch("rate", "--json", *settings).json
     farmwatch("release", "bundle", *settings)
     bundle = tmp_path / "bundle"
     assert not any(NAMES[0] in file.read_text() for file in bundle.iterdir())
-    found = json.loads(farmwatch("audit", "bundle", "--json").out)
+    found = farmwatch("audit", "bundle", "--json").json
     assert found["ok"] and {name: found["recomputed"][name] for name in SHARE} == {name: rate[name] for name in SHARE}
     assert (rate["scored_sites"], found["recomputed"]["labelled"]) == (SITES - 1, 79)
 
@@ -178,7 +178,7 @@ def test_labels_that_hold_in_both_runs_leave_no_difference(farmwatch: Runner, ur
     """A ruleset that hides LLM sites changes the share by flags, but not the share by labels of the same sites."""
 
     def difference(*more: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(farmwatch("compare", A, B, "--json", "--log", url, *more).out)
+        found: dict[str, Any] = farmwatch("compare", A, B, "--json", "--log", url, *more).json
         change: dict[str, Any] = found["changes"][0]
         assert change["difference"] == pytest.approx(found["b"]["estimate"]["share"] - found["a"]["estimate"]["share"])
         return change
@@ -191,7 +191,7 @@ def test_labels_that_hold_in_both_runs_leave_no_difference(farmwatch: Runner, ur
 
 def test_the_difference_of_two_runs_varies_with_whole_operators(farmwatch: Runner, url: str) -> None:
     """The difference of two runs has a wider interval for six subdomains of twenty operators than for single sites."""
-    found = json.loads(farmwatch("compare", A, B, "--json", "--log", url).out)
+    found = farmwatch("compare", A, B, "--json", "--log", url).json
     change, sites = found["changes"][0], found["a"]["estimate"]["scored_sites"]
     alone = 1.96 * (abs(change["difference"]) * (1 - abs(change["difference"])) / sites) ** 0.5
     assert change["high"] - change["low"] > 1.5 * 2 * alone

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -93,7 +92,7 @@ def test_the_command_ends_with_0_while_records_wait(at_rest: CutoverWorld, farmw
         Exit.OK,
         f"audit: nothing broken; {pages} records wait (measure: {pages})",
     )
-    told = json.loads(farmwatch("audit", "--json", "--log", at_rest.config.log.url).out)
+    told = farmwatch("audit", "--json", "--log", at_rest.config.log.url).json
     assert (told["ok"], told["settled"], told["waiting"]["measure"]) == (True, False, pages)
 
 

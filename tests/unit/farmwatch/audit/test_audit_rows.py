@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,7 +128,7 @@ def test_the_command_names_them_and_ends_with_1(world: CutoverWorld, farmwatch: 
     assert f"share recomputed from the log: {found}; the stored rows give {stored}" in ran.err
     assert ran.err.splitlines()[-1] == "audit: 1 record is unaccounted for, the share differs"
     ran = farmwatch("audit", "--json", *at)
-    told = json.loads(ran.out)
+    told = ran.json
     (rate,) = told["rates"]
     assert (ran.code, told["ok"], rate["ok"]) == (Exit.PROBLEM, False, False)
     assert (rate["rows"]["llm"], rate["recomputed"]["llm"]) == (LLM_SITES + 1, LLM_SITES)

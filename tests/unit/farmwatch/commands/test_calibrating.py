@@ -30,20 +30,17 @@ GOLDEN = ROOT / "tests" / "golden" / "calibrate.txt"
 def rows(human: int = 400, llm: int = 200, *, sites: bool = True) -> list[dict[str, object]]:
     """Scores of a pair, drawn from two normal laws; LLM texts have lower scores."""
     rng = np.random.default_rng(11)
-    made: list[dict[str, object]] = []
-    for number in range(human + llm):
-        is_llm = number >= human
-        made.append(
-            {
-                "label": "llm" if is_llm else "human",
-                "detector": IDENTITY,
-                "score": round(float(rng.normal(0.8 if is_llm else 1.0, 0.06)), 4),
-                "words": (100, 250, 500, 1000)[number % 4],
-                "genre": ("news", "blog", "guide")[number % 3],
-                **({"site": f"{'l' if is_llm else 'h'}{number % 20}.example"} if sites else {}),
-            }
-        )
-    return made
+    return [
+        {
+            "label": label,
+            "detector": IDENTITY,
+            "score": round(float(rng.normal(0.8 if label == "llm" else 1.0, 0.06)), 4),
+            "words": (100, 250, 500, 1000)[number % 4],
+            "genre": ("news", "blog", "guide")[number % 3],
+            **({"site": f"{label[0]}{number % 20}.example"} if sites else {}),
+        }
+        for number, label in enumerate(["human"] * human + ["llm"] * llm)
+    ]
 
 
 def jsonl(path: Path, lines: Sequence[object]) -> Path:
@@ -84,7 +81,7 @@ def test_writes_a_set_that_scoring_takes(farmwatch: Runner, labels: Path, tmp_pa
 def test_json_is_the_report(farmwatch: Runner, labels: Path) -> None:
     """--json prints one document: the report as in its file, and the paths of the files."""
     ran = run(farmwatch, labels, "--json")
-    told = json.loads(ran.out)
+    told = ran.json
     assert told.pop("files") == {"json": "calibrated.json", "report.json": "calibrated.report.json"}
     assert told == json.loads(Path("calibrated.report.json").read_text())
 
@@ -158,10 +155,7 @@ def test_bad_lines_are_told_and_skipped(farmwatch: Runner, tmp_path: Path) -> No
 
 
 def test_a_file_without_a_label_is_an_error(farmwatch: Runner, tmp_path: Path) -> None:
-    """For a file without labels, the message names the kind of line, or `farmwatch label` for a sample.
-
-    Among labelled lines, an unlabelled one is skipped.
-    """
+    """Without labels, the message names the kind of line, or `farmwatch label`; a few unlabelled lines are skipped."""
     texts = [{"text": f"text {number}"} for number in range(30)]
     ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", texts))
     assert ran.code == 3 and "texts.jsonl: no line has a label: a line is {label, text} or" in ran.err
@@ -189,13 +183,12 @@ def test_senseless_options_are_refused(farmwatch: Runner, labels: Path, option: 
 
 
 class _Words:
-    """Scores a text by its first word; abstains from an empty one."""
+    """Scores a text, without a flag, by its first word; abstains from an empty one."""
 
     identity = IDENTITY
     warning = ""
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
-        """One TextScore per text, without a flag: it has no threshold yet."""
         return [TextScore(score=float(text.split()[0])) if text else TextScore(abstain="empty") for text in texts]
 
 
@@ -213,8 +206,8 @@ def test_texts_are_scored(farmwatch: Runner, words: None, tmp_path: Path) -> Non
         {"label": row["label"], "domain": row["genre"], "text": f"{row['score']} and {number}"}
         for number, row in enumerate(scored)
     ]
-    empty = [{"label": "human", "text": ""}, {"label": "human", "text": ""}, {"label": "llm", "text": ""}]
-    ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", [*texts, *empty]), "--name", "texts")
+    texts += [{"label": label, "text": ""} for label in ("human", "human", "llm")]
+    ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", texts), "--name", "texts")
     assert ran.code == 0, ran.err
     assert "2 human and 1 LLM texts on which the detector abstains" in ran.out
     assert "0-149 words\t400" in ran.out and "\nguide\t" in ran.out
@@ -239,7 +232,7 @@ def test_a_text_that_the_detector_cannot_take_costs_itself_only(
     lines[70] = {"label": "human", "text": "1.0 poison"}
     ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", lines), "--json")
     assert ran.code == 1 and "line 71: a text that brings the device down" in ran.err
-    told = json.loads(ran.out)["all"]
+    told = ran.json["all"]
     assert (told["false_positives"]["total"], told["sensitivity"]["total"]) == (399, 200)
 
 
@@ -274,10 +267,7 @@ def test_draws_the_same_plot_twice(farmwatch: Runner, labels: Path) -> None:
 def test_without_matplotlib_it_says_what_to_install(
     farmwatch: Runner, labels: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without matplotlib, --plot ends before any text is scored.
-
-    By default the numbers are written, and a line names the missing package.
-    """
+    """Without matplotlib, --plot ends before any scoring; by default numbers are written, a line names the package."""
     monkeypatch.setattr("scoring.calibration.plot.has_matplotlib", lambda: False)
     ran = farmwatch("calibrate", "--labels", labels, "--fpr", "0.05", "--plot")
     assert ran.code == 3 and "farmwatch[plots]" in ran.err
@@ -289,11 +279,7 @@ def test_without_matplotlib_it_says_what_to_install(
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "binoculars/\x1b[31mx/float32/512/a",
-        'binoculars/a"]\n[crawl]/float32/512/a',
-        "binoculars/x+y@1/float32/512",
-    ],
+    ["binoculars/\x1b[31mx/float32/512/a", 'binoculars/a"]\n[crawl]/float32/512/a', "binoculars/x+y@1/float32/512"],
 )
 def test_hostile_identities_are_bad_lines(farmwatch: Runner, tmp_path: Path, name: str) -> None:
     """Escapes, quotes, line ends, formulas and markup in an identity are reported in plain characters."""
@@ -347,10 +333,7 @@ def test_any_bytes_are_read_or_told(tmp_path: Path, suffix: str, body: bytes) ->
 
 @pytest.mark.data
 def test_labelled_texts_as_they_lie(farmwatch: Runner, shared: Path, tmp_path: Path) -> None:
-    """Texts of a compressed file through the built-in detector: its threshold at 1% finds most LLM texts.
-
-    Every third of 2,840 texts; FARMWATCH_LONG: all.
-    """
+    """The built-in detector on texts of a compressed file (every third): its threshold at 1% finds most LLM texts."""
     labels = shared / "data" / "texts" / "dev.jsonl.zst"
     if not LONG:
         packed = zstandard.ZstdDecompressor().decompressobj()
@@ -358,7 +341,7 @@ def test_labelled_texts_as_they_lie(farmwatch: Runner, shared: Path, tmp_path: P
         labels = tmp_path / "some.jsonl.zst"
         labels.write_bytes(zstandard.compress(b"".join(lines[::3])))
     ran = farmwatch("calibrate", "--labels", labels, "--no-plot", "--json")
-    told = json.loads(ran.out)
+    told = ran.json
     assert ran.code == 0, ran.err
     assert 0.5 < told["thresholds"]["threshold"] < 1
     assert told["all"]["sensitivity"]["share"] > 0.6 and told["all"]["auroc"]["value"] > 0.97

@@ -41,11 +41,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "code", "said"),
-    [
-        ("--version 2>&-", Exit.OK, True),
-        ("--version <&- >&- 2>&-", Exit.OK, False),
-    ],
+    ("command", "code", "said"), [("--version 2>&-", Exit.OK, True), ("--version <&- >&- 2>&-", Exit.OK, False)]
 )
 def test_streams_that_take_nothing_change_no_exit_code(command: str, code: Exit, said: bool) -> None:
     """Closed streams do not change a command's exit code."""
@@ -122,10 +118,7 @@ def test_a_wrong_command_line_is_exit_2(farmwatch: Runner, arguments: list[str])
 def test_config_show_refuses_what_up_refuses(
     farmwatch: Runner, command: tuple[str, ...], setting: str, said: str
 ) -> None:
-    """Bad values and contradictory settings end `up` and `config show` with exit 2 and the same single line.
-
-    The log of `up` cannot be created here, so that it would not start in any case.
-    """
+    """Bad values and contradictory settings end `up` and `config show` with exit 2 and the same single line."""
     contact = () if setting.startswith("crawl.contact") else ("--set", "crawl.contact=owner@a.example")
     ran = farmwatch(*command, "--set", setting, *contact)
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (Exit.USAGE, "", 1)
@@ -206,10 +199,8 @@ def test_training_without_the_extra_says_what_to_install(
 def test_help_is_wrapped_anew(farmwatch: Runner, command: str) -> None:
     """A paragraph of help is rewrapped to full lines, whatever the line breaks of its docstring."""
     ran = farmwatch(command, "--help")
-    text = ran.out.partition("╭")[0].split("\n\n")
-    for paragraph in text:
-        lines = paragraph.rstrip().splitlines()
-        for line, following in itertools.pairwise(lines):
+    for paragraph in ran.out.partition("╭")[0].split("\n\n"):
+        for line, following in itertools.pairwise(paragraph.rstrip().splitlines()):
             assert len(line.rstrip()) + 1 + len(following.split()[0]) >= 79, paragraph
 
 

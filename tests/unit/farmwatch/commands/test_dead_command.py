@@ -41,7 +41,7 @@ def test_letters_are_listed_by_stage_and_reason(farmwatch: Runner, url: str) -> 
     assert heads[:6] == ["stage", "run", "reason", "open", "settled", "newest"]
     assert (crawl[0], crawl[2:4], crawl[5]) == ("crawl", ["KeyError", "3"], "0/2")
     assert (judge[:4], judge[5]) == (["judge", "first", "ValueError", "1"], "0/3")
-    groups = [json.loads(line) for line in farmwatch("dead", "list", "--log", url, "--json").out.splitlines()]
+    groups = farmwatch("dead", "list", "--log", url, "--json").lines
     assert [(group["reason"], group["open"], group["newest"]["offset"]) for group in groups] == [
         ("KeyError", 3, 2),
         ("ValueError", 1, 7),

@@ -30,12 +30,9 @@ WITHOUT_MODELS = ["--set", "score.pair.observer=/nowhere/observer"]
 
 
 def test_all_are_listed_with_what_the_configuration_makes_of_them(farmwatch: Runner) -> None:
-    """The list has identity, thresholds and warning of the built-in detector, and why others cannot be used.
-
-    Exit code 0.
-    """
+    """With code 0: identity, thresholds and warning of the built-in detector, and why others cannot be used."""
     ran = farmwatch("detectors", "--json", *WITHOUT_MODELS)
-    rows = {row["name"]: row for row in json.loads(ran.out)}
+    rows = {row["name"]: row for row in ran.json}
     assert sorted(rows) == sorted(DETECTORS)
     own = rows["lite-ngram"]
     assert (own["configured"], own["judges_sites"], own["calibrated"], own["problem"]) == (True, True, True, "")
@@ -74,11 +71,11 @@ def test_thresholds_of_ones_own_give_another_identity(farmwatch: Runner, tmp_pat
     chosen = ThresholdSet(name="mine", detector=own.rpartition("/")[0], threshold=-100.0, llm_below=False)
     write_thresholds(tmp_path / "mine.json", chosen)
     setting = ["--set", 'score.thresholds={"lite-ngram" = "mine.json"}']
-    (row, *_) = json.loads(farmwatch("detectors", "--json", *WITHOUT_MODELS, *setting).out)
+    (row, *_) = farmwatch("detectors", "--json", *WITHOUT_MODELS, *setting).json
     assert row["identity"] == f"{chosen.detector}/{chosen.tag}" != own
     text = " ".join(f"On day {n} the river rose and the people of the village went to the hill." for n in range(20))
     (tmp_path / "texts.jsonl").write_text(json.dumps({"id": "1", "text": text}))
-    scored = json.loads(farmwatch("score", *setting, "texts.jsonl").out)
+    scored = farmwatch("score", *setting, "texts.jsonl").json
     assert (scored["detector"], scored["flag"]) == (row["identity"], True)
 
 
@@ -136,10 +133,8 @@ class Engine:
         if self.losses:
             self.losses -= 1
             raise DeviceLost("the card fell off the bus")
-        return [
-            PoisonText("it does not fit") if text == "bad" else TextScore(abstain="too_short", tokens=1)
-            for text in texts
-        ]
+        poison, abstains = PoisonText("it does not fit"), TextScore(abstain="too_short", tokens=1)
+        return [poison if text == "bad" else abstains for text in texts]
 
     def close(self) -> None:
         """Do nothing."""
@@ -159,14 +154,10 @@ def test_several_detectors_print_a_line_each(
     texts = [{"id": str(n), "text": text} for n, text in enumerate(["x", "bad", "y"])]
     (tmp_path / "texts.jsonl").write_text("".join(json.dumps(text) + "\n" for text in texts))
     ran = farmwatch("score", "--detector", "lite-ngram", "--detector", "binoculars", "texts.jsonl")
-    lines = [json.loads(line) for line in ran.out.splitlines()]
+    lines = ran.lines
     pair = "binoculars/a+b@1/float32/512/uncalibrated"
-    assert [(line["id"], line["detector"]) for line in lines] == [
-        ("0", "fake/1"),
-        ("0", pair),
-        ("2", "fake/1"),
-        ("2", pair),
-    ]
+    both = [(number, name) for number in "02" for name in ("fake/1", pair)]
+    assert [(line["id"], line["detector"]) for line in lines] == both
     assert list(lines[0]) == ["id", "detector", "score", "p_llm", "flag", "abstain", "tokens"]
     assert ran.code == Exit.PROBLEM
     assert "line 2: it does not fit" in ran.err

@@ -45,7 +45,6 @@ def _headings(page: Path) -> set[str]:
 
 
 def _commands(page: Path) -> list[list[str]]:
-    """Arguments of every `farmwatch …` in the page's command blocks, including those after a pipe."""
     found = []
     for language, block in _FENCE.findall(page.read_text(encoding="utf-8")):
         for line in block.replace("\\\n", " ").splitlines() if language in _SHELL else ():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -77,7 +76,7 @@ def test_a_page_without_a_url_is_judged_under_urls_of_each_form(farmwatch: Runne
     }
     start = rows.index(["form of URL", "pages", "mine"])
     assert rows[start + 1 : start + 6] == [[form, "1", share] for form, share in shares.items()]
-    (found,) = json.loads(farmwatch(*arguments, "--json").out)["rulesets"]
+    (found,) = farmwatch(*arguments, "--json").json["rulesets"]
     assert {form: kept["kept"] for form, kept in found["url_forms"].items()} == {
         form: int(form != "id") for form in shares
     }
@@ -132,7 +131,7 @@ def test_nothing_to_evaluate_is_an_error(farmwatch: Runner, tmp_path: Path, mine
 def test_settings_are_obeyed(farmwatch: Runner, labels: Path, mine: Path) -> None:
     """--set applies to the [measure] table: pages above the cap have no text; a misspelt path is refused."""
     arguments = ("rulesets", "evaluate", mine, "--labels", labels, "--jobs", "1", "--json", "--set")
-    found = json.loads(farmwatch(*arguments, "measure.max_html_bytes=10").out)
+    found = farmwatch(*arguments, "measure.max_html_bytes=10").json
     assert (found["rulesets"][0]["kept"], found["rulesets"][0]["pages"]) == (0, 5)
     assert farmwatch(*arguments, "measure.max_html=10").code == Exit.USAGE
 
@@ -143,7 +142,7 @@ def test_json_has_every_count(farmwatch: Runner, labels: Path, mine: Path) -> No
     (labels / "news" / "gold.jsonl").open("a").write("no json\n")
     ran = farmwatch("rulesets", "evaluate", mine, mine, "--labels", labels, "--json", "--jobs", "1")
     assert ran.code == Exit.PROBLEM and f"{labels / 'news' / 'gold.jsonl'}: line 6: " in ran.err
-    found = json.loads(ran.out)
+    found = ran.json
     assert found["skipped"] == 1 and [row["ruleset"] for row in found["rulesets"]] == [str(mine)] * 2
     first = found["rulesets"][0]
     assert (first["kept"], first["pages"], first["articles"]["kept"], first["f1"]) == (3, 6, 1, 0.5)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from tests.support.front_door import SITE, Runner
 
 @pytest.fixture(autouse=True)
 def _no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """None must learn of the ledger, for which a removal waits."""
     monkeypatch.setattr("farmwatch.upkeep.forgetting._SETTLED_S", 0.0)
 
 
@@ -62,7 +60,7 @@ def test_it_says_what_it_removed(farmwatch: Runner, finished: str) -> None:
     count = left(finished)
     ran = farmwatch("forget", f"https://{SITE.upper()}/x", "--yes", "--json", "--log", finished)
     assert ran.code == Exit.OK and "forgotten" in ran.err
-    said = json.loads(ran.out)
+    said = ran.json
     assert said["hosts"] == 1 and said["records"] >= count and said["gone_at"] == 0
     assert left(finished) == 0
     assert SITE not in farmwatch("sites", "--log", finished).out

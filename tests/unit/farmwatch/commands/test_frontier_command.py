@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import closing
 from pathlib import Path
@@ -58,7 +57,7 @@ def unread(tmp_path: Path) -> str:
 def test_what_nobody_has_read_is_planned(farmwatch: Runner, unread: str) -> None:
     """Hits and decisions on the topics count as read; records that CRAWL would skip or dead-letter are reported."""
     ran = farmwatch("crawl", "--dry-run", "--json", "--log", unread)
-    plans = {plan["site"]: plan for plan in map(json.loads, ran.out.splitlines())}
+    plans = {plan["site"]: plan for plan in ran.lines}
     assert set(plans) == {"new.example", "done.example", "archived.example"}
     assert plans["new.example"]["requests"][0]["kind"] == "robots" and plans["new.example"]["queued_in"]["hits"] == 2
     assert (plans["done.example"]["stopped_why"], plans["done.example"]["requests"]) == ("site_decided", [])
@@ -146,7 +145,7 @@ def test_an_empty_frontier_says_what_fills_it(farmwatch: Runner, unread: str) ->
     ran = farmwatch("frontier", "--log", unread)
     assert ran.out.startswith("0 sites: 0 active") and "the frontier is empty" in ran.err
     assert len(ran.out.splitlines()) == 3
-    report = json.loads(farmwatch("frontier", "--json", "--log", unread).out)
+    report = farmwatch("frontier", "--json", "--log", unread).json
     assert set(report["sites"].values()) == {0} and report["parked_sites"] == []
     assert farmwatch("frontier", "--parked", "--log", unread).err == "none\n"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from pathlib import Path
 
@@ -53,7 +52,7 @@ def test_exclusions_are_listed_and_removed(farmwatch: Runner, url: str, tmp_path
     assert farmwatch("exclude", "--remove", "b.example", "--log", url).code == Exit.OK
     listed = farmwatch("exclude", "--list", "--log", url)
     assert [line.split("\t")[0] for line in listed.out.splitlines()[1:]] == ["*.c.example", "www.a.example"]
-    found = [json.loads(line) for line in farmwatch("exclude", "--list", "--json", "--log", url).out.splitlines()]
+    found = farmwatch("exclude", "--list", "--json", "--log", url).lines
     assert [(each["name"], [change["why"] for change in each["changes"]]) for each in found] == [
         ("*.c.example", ["asked"]),
         ("b.example", ["mail of May", ""]),
@@ -101,7 +100,7 @@ def test_the_plan_leaves_an_excluded_host_out(farmwatch: Runner, url: str, tmp_p
     hits.write_text("url\nhttps://a.example/x\nhttps://b.example/x\n")
     farmwatch("exclude", "a.example", "--log", url)
     ran = farmwatch("crawl", "--dry-run", "--hits", str(hits), "--json", "--log", url)
-    plans = {plan["site"]: plan for plan in map(json.loads, ran.out.splitlines())}
+    plans = {plan["site"]: plan for plan in ran.lines}
     assert not plans["a.example"]["requests"] and plans["b.example"]["requests"]
 
 

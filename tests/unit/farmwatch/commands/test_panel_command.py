@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -50,7 +49,7 @@ def test_a_panel_shows_its_change_apart_from_new_sites(farmwatch: Runner, url: s
     """60 sites of which 12 turn: 20 points, with the interval; a new site is none of it. Each panel is a version."""
     made = farmwatch("panel", "make", "--sites", "60", "--json", "--log", url)
     assert made.code == Exit.OK, made.err
-    panel = json.loads(made.out)
+    panel = made.json
     assert (made.code, panel["version"], panel["drawn_from"], len(panel["sites"])) == (Exit.OK, 1, 80, 60)
     sites = panel["sites"]
     put_rows(url, SITE_TERMS, [in_term(site, "human", 0) for site in sites])
@@ -58,7 +57,7 @@ def test_a_panel_shows_its_change_apart_from_new_sites(farmwatch: Runner, url: s
     new = int(time.time() * 1000)
     put_rows(url, SITES, [term_row("new.test", "llm", term_start=new, term_end=new + DAY_MS)])
     shown = farmwatch("panel", "show", "--json", "--log", url)
-    found = json.loads(shown.out)
+    found = shown.json
     assert (found["pairs"], found["turned"], found["turned_back"], found["change"]) == (60, 12, 0, 0.2)
     assert found["low"] < 0.2 < found["high"]
     assert [line["sites"] for line in found["new_sites"]] == [1]
@@ -66,10 +65,10 @@ def test_a_panel_shows_its_change_apart_from_new_sites(farmwatch: Runner, url: s
     assert "+20.0 points (95% interval +" in text and "12 turned to llm, 0 back" in text
     assert f"turned to llm: {', '.join(sites[:12])}" in " ".join(text.split())
     assert "new since then: 1 site" in text
-    again = json.loads(farmwatch("panel", "make", "--sites", "10", "--seed", "7", "--json", "--log", url).out)
-    same = json.loads(farmwatch("panel", "make", "--sites", "10", "--seed", "7", "--json", "--log", url).out)
+    again = farmwatch("panel", "make", "--sites", "10", "--seed", "7", "--json", "--log", url).json
+    same = farmwatch("panel", "make", "--sites", "10", "--seed", "7", "--json", "--log", url).json
     assert (again["version"], same["version"], again["sites"]) == (2, 3, same["sites"])
-    assert json.loads(farmwatch("panel", "show", "--version", "1", "--json", "--log", url).out)["pairs"] == 60
+    assert farmwatch("panel", "show", "--version", "1", "--json", "--log", url).json["pairs"] == 60
 
 
 def test_other_readers_of_control_pass_over_panels(farmwatch: Runner, url: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from pathlib import Path
 
@@ -56,7 +55,7 @@ def test_a_plan_without_a_log_states_its_assumptions(farmwatch: Runner, queries:
     pair = ("--set", 'score.detectors=["binoculars"]')
     assert "unknown for 8,670 texts" in farmwatch("plan", queries, "--half-width", "0.05", *pair).out
     timed = farmwatch("plan", queries, "--half-width", "0.05", *pair, "--texts-per-s", "10", "--json")
-    assert json.loads(timed.out)["device_hours"] == pytest.approx(8670 / 36_000)
+    assert timed.json["device_hours"] == pytest.approx(8670 / 36_000)
 
 
 def test_too_few_queries_are_a_problem(farmwatch: Runner, queries: Path) -> None:
@@ -78,7 +77,7 @@ def test_the_log_replaces_the_assumptions(farmwatch: Runner, finished: str, quer
         outputs.append(Output(SITES, partition_of(site, PARTITIONS), site.encode(), encode(row)))
     with closing(open_log(finished)) as log:
         log.append(outputs)
-    found = json.loads(farmwatch("plan", queries, "--half-width", "0.05", "--log", finished, "--json").out)
+    found = farmwatch("plan", queries, "--half-width", "0.05", "--log", finished, "--json").json
     figures = found["figures"]
     assert (figures["classifiable"], figures["sites"]) == (0.5, 122)
     assert figures["pages"] == pytest.approx(9, abs=0.2) and figures["sites_a_query"] == pytest.approx(122 / 30)

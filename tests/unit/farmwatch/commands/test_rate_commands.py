@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import closing
 from pathlib import Path
@@ -50,11 +49,6 @@ CANARIES = [canary("human", n, "human" if n else "llm") for n in range(3)] + [
 ]
 
 
-def lines(text: str) -> list[dict[str, Any]]:
-    """JSON lines."""
-    return [json.loads(line) for line in text.splitlines()]
-
-
 def test_articles_without_a_score_are_told(farmwatch: Runner, finished: str) -> None:
     """One line has the number of articles without a score; if all have a score, there is no line."""
     told = farmwatch("rate", "--log", finished).err
@@ -78,7 +72,7 @@ def test_rate_is_cut_as_asked(farmwatch: Runner, finished: str) -> None:
     assert ran.out.startswith("month 20")
     assert "only these sites: source searx, rank 1-10, since 2026-01-01" in ran.err
     assert "left out: 1 site without a known search day" in ran.err
-    (found,) = lines(farmwatch("rate", "--json", *options).out)
+    (found,) = farmwatch("rate", "--json", *options).lines
     assert (found["sites"], found["more_known_sites"], found["undated"]) == (1, 0, 1)
     assert found["more_sites"] >= 29
     assert f"{found['more_sites']} more classifiable sites needed" in found["judged_text"]
@@ -110,10 +104,7 @@ def test_cuts_that_make_no_sense_are_refused(farmwatch: Runner, finished: str, o
 def test_the_default_output_is_six_short_lines(
     farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sites: int, changed: bool
 ) -> None:
-    """The default output has six lines within 80 columns: share, main remark, not judged, verdicts, versions, caveat.
-
-    `--verbose` has all remarks and whole versions.
-    """
+    """Six lines within 80 columns: share, main remark, not judged, verdicts, versions, caveat; --verbose has all."""
     monkeypatch.setattr(StandInDetector, "warning", "a style classifier; indicative only. Measured on")
     url = f"sqlite:{tmp_path / 'many'}"
     farmwatch("topics", "--create", "--log", url)
@@ -139,9 +130,9 @@ def test_groups_come_from_the_configuration(farmwatch: Runner, finished: str) ->
     """`rate.groups` is a table that --by query-group and --group use; a reserved name is refused."""
     put(finished, row("a.example", "llm", queries=["health-1"]), row("b.example", "human", queries=["law"]))
     groups = ["--set", 'rate.groups={health = ["health-*"]}', "--log", finished, "--json"]
-    found = {line["group"]: line["llm"] for line in lines(farmwatch("rate", "--by", "query-group", *groups).out)}
+    found = {line["group"]: line["llm"] for line in farmwatch("rate", "--by", "query-group", *groups).lines}
     assert found == {"health": 1, "other": 0, "unknown": 1}
-    (cut,) = lines(farmwatch("rate", "--group", "health", *groups).out)
+    (cut,) = farmwatch("rate", "--group", "health", *groups).lines
     assert cut["sites"] == 1
     ran = farmwatch("rate", "--set", 'rate.groups={other = ["x"]}', "--log", finished)
     assert (ran.code, "a group cannot be called 'other'" in ran.err) == (Exit.USAGE, True)
@@ -149,9 +140,9 @@ def test_groups_come_from_the_configuration(farmwatch: Runner, finished: str) ->
 
 def test_canaries_are_in_no_rate_and_not_among_the_sites(farmwatch: Runner, finished: str) -> None:
     """The rate counts real sites only; `sites` shows canaries on request."""
-    (before,) = lines(farmwatch("rate", "--json", "--log", finished).out)
+    (before,) = farmwatch("rate", "--json", "--log", finished).lines
     put(finished, *CANARIES)
-    (after,) = lines(farmwatch("rate", "--json", "--log", finished).out)
+    (after,) = farmwatch("rate", "--json", "--log", finished).lines
     assert (after["sites"], after["judged_share"]) == (before["sites"], before["judged_share"])
     assert after["judged_method"] == "uncorrected"
     assert "not corrected by canaries: 4 LLM and 3 human ones could be classified, 20 of each" in after["judged_text"]
@@ -169,13 +160,9 @@ def test_canaries_shows_what_they_measure(farmwatch: Runner, finished: str) -> N
     table = {line.split("\t")[0]: line.split("\t")[1:] for line in ran.out.splitlines() if "\t" in line}
     assert table["human"] == ["3", "1", "2", "0", "0", "30", "30", "27", "24", "12"]
     assert table["llm"] == ["4", "3", "0", "1", "0", "40", "40", "36", "32", "16"]
-    for part in (
-        "human sites called llm: 33.3% (95% interval ",
-        "LLM sites called llm: 75.0% (",
-        "human pages kept by the ruleset: 90.0% (",
-        "not corrected by canaries: 4 LLM and 3 human",
-    ):
-        assert part in ran.out
+    called = ("human sites called llm: 33.3% (95% interval ", "LLM sites called llm: 75.0% (")
+    kept = ("human pages kept by the ruleset: 90.0% (", "not corrected by canaries: 4 LLM and 3 human")
+    assert all(part in ran.out for part in (*called, *kept)), ran.out
     assert "canary.file names no file" in ran.err
     assert f"{DETECTOR}: indicative only" in ran.err
 
@@ -183,7 +170,7 @@ def test_canaries_shows_what_they_measure(farmwatch: Runner, finished: str) -> N
 def test_canaries_json_is_an_object_for_each_detector(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
     """JSON has an object per detector, with separate counts; the console shows the same."""
     put(finished, *CANARIES, row(CanaryName("x", "f" * 16, 1, 1, "llm").site, "llm", detector="y/2", updated_at=1))
-    found = {line["detector"]: line for line in lines(farmwatch("canaries", "--json", "--log", finished).out)}
+    found = {line["detector"]: line for line in farmwatch("canaries", "--json", "--log", finished).lines}
     assert found[DETECTOR]["counts"] == {"llm_sites": 4, "llm_found": 3, "human_sites": 3, "human_cleared": 2}
     assert found[DETECTOR]["shares"]["site_tpr"]["point"] == 0.75
     assert found["y/2"]["counts"]["llm_sites"] == 0  # complete since long ago
@@ -229,5 +216,5 @@ def test_a_verdict_that_is_too_old_is_marked(farmwatch: Runner, finished: str) -
     put(finished, row("old.example", "llm", term_start=1, term_end=2))
     lines = [line.split("\t")[:2] for line in farmwatch("sites", "--log", finished).out.splitlines()]
     assert ["old.example", "llm (too old)"] in lines and [SITE, "llm"] in lines
-    rows = [json.loads(line) for line in farmwatch("sites", "--json", "--log", finished).out.splitlines()]
+    rows = farmwatch("sites", "--json", "--log", finished).lines
     assert {found["site"]: found["too_old"] for found in rows} == {"old.example": True, SITE: False, "b.example": False}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -48,13 +47,11 @@ SETTINGS = RateSettings(groups={"health": ["health-*"]})
 class Clock:
     """The time that the test sets."""
 
-    def __init__(self) -> None:
-        self.now_s = START_S
+    now_s = START_S
 
 
 @pytest.fixture
 def clock() -> Clock:
-    """The log's clock."""
     return Clock()
 
 
@@ -71,14 +68,9 @@ def test_a_point_of_every_series_is_kept(log: MemoryLog) -> None:
     """Series of all sites, and of each source, rank band and query group, equal `rate` at the interval's start."""
     SeriesWriter(log, SETTINGS).append(ROWS, START_S + 59)
     points = {(point.by, point.group): point for point in read_points(log)}
-    assert set(points) == {
-        ("", ""),
-        ("source", "file"),
-        ("source", "searx"),
-        ("rank", "1-3"),
-        ("query-group", "health"),
-        ("query-group", "unknown"),
-    }
+    by_source = {("source", "file"), ("source", "searx")}
+    by_query = {("query-group", "health"), ("query-group", "unknown")}
+    assert set(points) == {("", ""), ("rank", "1-3"), *by_source, *by_query}
     assert {point.at for point in points.values()} == {int(START_S * 1000)}
     whole = points["", ""]
     assert (whole.llm, whole.human, whole.unclassifiable, whole.rate) == (1, 1, 1, 0.5)
@@ -162,10 +154,7 @@ class TestHistoryCommand:
     """`farmwatch rate --history`."""
 
     def test_a_table_of_the_last_week(self, farmwatch: Runner, finished: str) -> None:
-        """Time, share, interval and counts of all sites, oldest first; older than a week only on request.
-
-        The judged share and its counts are in --json only, with their interval.
-        """
+        """Time, share, interval and counts of all sites of a week, oldest first; the judged share in --json only."""
         kept(finished, 20 * DAY_S, 2 * DAY_S, DAY_S)
         ran = farmwatch("rate", "--history", "--log", finished)
         heading, *lines = [line.split("\t") for line in ran.out.splitlines()]
@@ -180,12 +169,9 @@ class TestHistoryCommand:
     def test_json_of_a_split(self, farmwatch: Runner, finished: str) -> None:
         """JSON has one object per point, with group, versions and the detector's warning."""
         kept(finished, HOUR_S)
-        lines = farmwatch("rate", "--history", "--by", "source", "--json", "--log", finished).out.splitlines()
-        points = [json.loads(line) for line in lines]
-        assert [(point["by"], point["group"], point["llm"]) for point in points] == [
-            ("source", "file", 1),
-            ("source", "searx", 0),
-        ]
+        points = farmwatch("rate", "--history", "--by", "source", "--json", "--log", finished).lines
+        told = [(point["by"], point["group"], point["llm"]) for point in points]
+        assert told == [("source", "file", 1), ("source", "searx", 0)]
         assert {point["warning"] for point in points} == {"indicative only"}
 
     def test_names_are_those_of_the_rate(self, farmwatch: Runner, finished: str) -> None:
@@ -193,13 +179,10 @@ class TestHistoryCommand:
         kept(finished, HOUR_S)
         with closing(open_log(finished)) as log:
             (new,) = (point for point in read_points(log) if not point.by)
-        after = json.loads(farmwatch("rate", "--history", "--json", "--log", finished).out)
+        after = farmwatch("rate", "--history", "--json", "--log", finished).json
         assert (after["share"], after["low"], after["method"]) == (new.share, new.share_low_once, new.share_method)
-        assert (after["look_low"], after["look_high"], after["high"]) == (
-            new.share_low,
-            new.share_high,
-            new.share_high_once,
-        )
+        looked = (after["look_low"], after["look_high"], after["high"])
+        assert looked == (new.share_low, new.share_high, new.share_high_once)
         judged = [after[f"judged_{name}"] for name in ("share", "low", "high", "method")]
         assert judged == [new.rate, new.low, new.high, new.method]
 
@@ -217,10 +200,7 @@ class TestHistoryCommand:
 
 
 def test_why_splits_the_change_since_a_day(farmwatch: Runner, tmp_path: Path) -> None:
-    """--why: twelve human sites stay, three LLM sites expire, twelve LLM sites are new; the parts sum to the change.
-
-    The console shows those of a week.
-    """
+    """--why, and the console for a week: sites that stay, three expired, twelve new ones; parts sum to the change."""
     days = int(time.time() // DAY_S)
     old = [row(f"h{n}", "human", scored=9, articles=9, days=[days - 30]) for n in range(12)]
     ends = int((time.time() - 1.5 * DAY_S) * 1000)  # with its grace, the term ended a day ago
@@ -233,12 +213,12 @@ def test_why_splits_the_change_since_a_day(farmwatch: Runner, tmp_path: Path) ->
         SeriesWriter(log, SETTINGS).append([*old, *left], (days - 2) * DAY_S)
         log.append([Output(SITES, 0, found.site.encode(), encode(found)) for found in [*old, *left, *new]])
     since = (date(1970, 1, 1) + timedelta(days=days - 3)).isoformat()
-    found = json.loads(farmwatch("rate", "--why", since, "--json", "--log", where).out)
+    found = farmwatch("rate", "--why", since, "--json", "--log", where).json
     assert (found["new"], found["known"], found["left"], found["seams"]) == (12, 12, 3, [])
     assert found["new_sites"] > 0.4 and found["left_sites"] < -0.15 and found["instrument"] == 0
     parts = [found[name] for name in ("new_sites", "sources", "left_sites", "known_sites", "instrument")]
     assert sum(parts) == pytest.approx(found["after"] - found["before"], abs=1e-7)
-    now = json.loads(farmwatch("rate", "--json", "--log", where).out)
+    now = farmwatch("rate", "--json", "--log", where).json
     assert all(found[name] == now[name] for name in (*OF_NOW, "run", "warning")) and found["after"] == now["share"]
     printed = farmwatch("rate", "--why", since, "--log", where)
     of_now = f"now {now['share']:.1%} (95% interval {now['low']:.1%} to {now['high']:.1%}) of 24 sites, ruleset r d1,"
@@ -249,7 +229,7 @@ def test_why_splits_the_change_since_a_day(farmwatch: Runner, tmp_path: Path) ->
     assert f"{100 * found['left_sites']:+.1f}  3 left sites, whose verdicts are too old now" in printed.out
     week = (date(1970, 1, 1) + timedelta(days=days - 7)).isoformat()
     shown = answer_with(where, tmp_path, "change")
-    assert json.loads(farmwatch("rate", "--why", week, "--json", "--log", where).out).items() <= shown.items()
+    assert farmwatch("rate", "--why", week, "--json", "--log", where).json.items() <= shown.items()
     for more in (["--by", "source"], ["--history"], ["--of", "articles"], ["--source", "file"]):
         assert farmwatch("rate", "--why", since, *more, "--log", where).code == Exit.USAGE
     nothing = farmwatch("rate", "--why", (date(1970, 1, 1) + timedelta(days=days)).isoformat(), "--log", where)

@@ -63,27 +63,23 @@ def test_the_number_follows_from_the_bundle(world: CutoverWorld, farmwatch: Runn
     assert farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
     bundle = tmp_path / "bundle"
     numbers = json.loads((bundle / "rate.json").read_text())
-    (rate,) = lines_of_command(farmwatch("rate", "--json", "--log", world.config.log.url, *NUMBERS).out)
+    (rate,) = farmwatch("rate", "--json", "--log", world.config.log.url, *NUMBERS).lines
     assert share_of(numbers) == share_of(rate)
     assert farmwatch("audit", bundle).code == Exit.OK
-    (estimated,) = lines_of_command(farmwatch("estimate", bundle / "sites.jsonl").out)
+    (estimated,) = farmwatch("estimate", bundle / "sites.jsonl").lines
     assert share_of(estimated) == pytest.approx(share_of(numbers))
     tallied_again = farmwatch("tally", bundle / "scores.jsonl", *NUMBERS).out
     (tmp_path / "tallied.jsonl").write_text(tallied_again)
-    (again,) = lines_of_command(farmwatch("estimate", tmp_path / "tallied.jsonl").out)
+    (again,) = farmwatch("estimate", tmp_path / "tallied.jsonl").lines
     assert share_of(again) == pytest.approx(share_of(numbers))
     assert f"Share of LLM sites: {numbers['text']}" in (bundle / "README.md").read_text()
-    verdicts = {line["site"]: line["verdict"] for line in lines_of_command(tallied_again)}
+    verdicts = {line["site"]: line["verdict"] for line in map(json.loads, tallied_again.splitlines())}
     assert verdicts == {row["site"]: row["verdict"] for row in lines(bundle / "sites.jsonl")}
 
 
 def share_of(line: dict[str, Any]) -> dict[str, float]:
     """The share with its intervals."""
     return {name: line[name] for name in ("share", "low", "high", "look_low", "look_high")}
-
-
-def lines_of_command(out: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in out.splitlines()]
 
 
 def test_the_bundle_is_whole_and_holds_no_text(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
@@ -138,7 +134,7 @@ def test_canaries_that_count_are_in_the_number(world: CutoverWorld, farmwatch: R
     found = {row["site"] for row in lines(bundle / "sites.jsonl")}
     assert (len(found), canary in found, "other.example" in found) == (SITES_MADE + 1, True, False)
     assert "left out: 2 rows" in ran.err
-    (estimated,) = lines_of_command(farmwatch("estimate", bundle / "sites.jsonl").out)
+    (estimated,) = farmwatch("estimate", bundle / "sites.jsonl").lines
     assert share_of(estimated) == pytest.approx(share_of(json.loads((bundle / "rate.json").read_text())))
     assert farmwatch("audit", bundle).code == Exit.OK
 
@@ -155,18 +151,9 @@ def test_a_site_between_two_terms_has_the_scores_of_its_verdict(
     now_ms, number = int(time.time() * 1000), SITES_MADE
     site, run = site_name(number), find_run(Control(world.log), "live")
     put_site(world, run, number, now_ms - 5 * DAY_MS)
-    verdict = Verdict(
-        id="new",
-        site=site,
-        page_id="new",
-        url=f"http://{site}/new",
-        verdict="dropped",
-        first_failed="min_tokens",
-        ruleset=run.ruleset,
-        digest=run.digest,
-        fetched_at=now_ms,
-        first_at=now_ms - 90 * DAY_MS,
-    )
+    by: dict[str, Any] = {"ruleset": run.ruleset, "digest": run.digest, "first_failed": "min_tokens"}
+    times: dict[str, Any] = {"fetched_at": now_ms, "first_at": now_ms - 90 * DAY_MS}
+    verdict = Verdict(id="new", site=site, page_id="new", url=f"http://{site}/new", verdict="dropped", **by, **times)
     world.log.append([Output(VERDICTS, partition_of(site, PARTITIONS), site.encode(), encode(verdict))])
     tally(world, run)
     assert (rows_of(world)[site].term, rows_of(world)[site].scored) == (1, 0)

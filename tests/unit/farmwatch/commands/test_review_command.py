@@ -39,7 +39,7 @@ def url(tmp_path: Path, no_weights: None) -> str:
 
 
 def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url: str, tmp_path: Path) -> None:
-    """51 of 60 sites are drawn blind and labelled: `rate` uses them; with two labels too few it does not."""
+    """51 of 60 sites are drawn and labelled without the detector's result; `rate` uses them if they are enough."""
     sample, labels = tmp_path / "review.jsonl", tmp_path / "labels.jsonl"
     ran = farmwatch("review", "--sites", "51", "--pages", "2", "--out", sample, "--log", url, "--json")
     assert ran.code == Exit.OK
@@ -139,7 +139,7 @@ def _labels(folder: Path, *lines: dict[str, object]) -> RateSettings:
 
 
 def test_a_site_is_what_at_least_half_of_its_articles_are(tmp_path: Path) -> None:
-    """A site has the label of at least half of its articles, by the last line of each page that has an author."""
+    """A site has the label of half of its articles by the last lines; none and withdrawn labels do not count."""
     lines = [
         {"fetch_id": "1", "site": "half.example", "label": "llm", "labelled_at": 5},
         {"fetch_id": "2", "site": "half.example", "label": "human", "labelled_at": 6},

@@ -86,7 +86,7 @@ def test_each_reason_has_its_words(
     """JSON has the reason, the text has it in words, and both have the same exit code."""
     url = f"https://a.example{path}"
     ran = _file(farmwatch, tmp_path, text, url, "--json")
-    found = json.loads(ran.out)
+    found = ran.json
     assert (ran.code, found["why"], found["may_be_fetched"]) == (code, why, code == Exit.OK)
     assert _file(farmwatch, tmp_path, text, url).code == code
 
@@ -172,10 +172,7 @@ def test_nobody_is_asked_without_a_contact(farmwatch: Runner) -> None:
     "name", ["www.a.example", "a.example", "*.a.example", "www.*"], ids=["host", "domain", "below", "pattern"]
 )
 def test_an_excluded_host_is_not_asked(farmwatch: Runner, web: Web, tmp_path: Path, name: str) -> None:
-    """The exclusion that covers the host is named with its reason, whatever robots.txt says, and nobody is asked.
-
-    Another host is asked, and so is this one once the exclusion has ended.
-    """
+    """The covering exclusion is named with its reason, and nobody is asked, unless it has ended or covers others."""
     log = ("--log", f"sqlite:{tmp_path / 'log'}")
     farmwatch("exclude", name, "--why", "owner asked", "--yes", *log)
     url = "http://www.a.example/x"
@@ -184,11 +181,11 @@ def test_an_excluded_host_is_not_asked(farmwatch: Runner, web: Web, tmp_path: Pa
         assert ran.code == Exit.PROBLEM and ran.out.startswith(f"may not be fetched: {url}")
         assert f"excluded as {name} by " in ran.out and "owner asked" in ran.out
     assert _file(farmwatch, tmp_path, "", url, *log).code == Exit.PROBLEM
-    found = json.loads(_asked(farmwatch, web, url, "--json", *log).out)
+    found = _asked(farmwatch, web, url, "--json", *log).json
     assert (found["may_be_fetched"], found["why"], found["excluded_as"]) == (False, "excluded", name)
     assert (found["allowed"], found["rule"], found["robots_txt"], found["status"]) == (None,) * 4
     assert web.seen == []
-    other = json.loads(_asked(farmwatch, web, "http://b.example/x", "--json", *log).out)
+    other = _asked(farmwatch, web, "http://b.example/x", "--json", *log).json
     assert list(other) == list(found) and other["excluded_as"] is None
     assert _asked(farmwatch, web, "http://b.example/x", *log).code == Exit.OK
     web.seen.clear()
@@ -202,13 +199,12 @@ def test_a_forgotten_host_is_not_asked(farmwatch: Runner, web: Web, finished: st
         log.append(Forgotten(log).outputs("a.example", ForgottenHost(at=1, by="me")))
     ran = _asked(farmwatch, web, "http://a.example/x", "--log", finished)
     assert ran.code == Exit.PROBLEM and "forgotten" in ran.out
-    found = json.loads(_asked(farmwatch, web, "http://a.example/x", "--json", "--log", finished).out)
+    found = _asked(farmwatch, web, "http://a.example/x", "--json", "--log", finished).json
     assert (found["may_be_fetched"], found["why"], found["excluded_as"]) == (False, "forgotten", None)
     assert web.seen == []
 
 
 def _frontier(url: str, site: str, robots: bytes | None, tdm: bytes | None, row: SiteRow) -> None:
-    """A log whose frontier holds one site."""
     log = open_log(url)
     log.create(all_topics(PARTITIONS, "epoch"))
     member = log.join("crawl", [HITS], member="0", store=FRONTIER_STORE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,11 +11,11 @@ import msgspec
 import pytest
 
 from farmwatch.commands.runs.progress_line import ProgressLine, line_of
+from replay.engine.lifecycle import RunNeeded, remove
 from replay.engine.runner import Pace, ReplayStatus
 from replay.rows.site_table import read_rows
 from replay.runs.overview import run_state
 from replay.runs.phases import PhaseProgress, RunProgress
-from replay.runs.removal import RunNeeded, remove
 from replay.runs.topology import lag_by_group
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log, Output, Topic
@@ -47,11 +46,8 @@ def state_of(world: LiveWorld, run: str) -> str:
 def test_the_time_left_is_by_effort(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a tenth of the pages takes 100 s, the rest takes a little more than nine times as long."""
     run, _ = world.begin(ruleset=world.rules, name="r1")
-    advances = [
-        PhaseProgress("measure", 4500, 45000),
-        PhaseProgress("judge", 0, 45000),
-        PhaseProgress("tally", 0, 100_000),
-    ]
+    totals = {"measure": (4500, 45000), "judge": (0, 45000), "tally": (0, 100_000)}
+    advances = [PhaseProgress(phase, done, total) for phase, (done, total) in totals.items()]
     monkeypatch.setattr("replay.runs.overview.progress_of", lambda *_, **__: RunProgress(advances))
     run = msgspec.structs.replace(run, began_at=0, began_done=0, began_effort=0.0)
     member = world.log.join("judge.r1", ["features"], member="m")
@@ -73,10 +69,7 @@ def test_the_lag_is_that_of_a_cutover(world: LiveWorld) -> None:
 
 
 def test_a_run_that_is_live_has_no_end(world: LiveWorld, farmwatch: Runner) -> None:
-    """Whatever end its replay had, it has no phases and no end of its window; after a cutover it ended at that time.
-
-    This also holds while a live stage is still leaving it, until a replay resumes it.
-    """
+    """It has no phases and no end of its window, also while a stage still leaves it; after a cutover it ended then."""
     world.replay(ruleset=world.rules, name="mine")
     row = world.row("mine")
     put_rows(
@@ -87,7 +80,7 @@ def test_a_run_that_is_live_has_no_end(world: LiveWorld, farmwatch: Runner) -> N
     shown = farmwatch("runs", "show", "live", "--log", world.url).out
     assert "window: earliest .. live" in shown and "state: live" in shown
     assert not any(line.startswith(("ended", "phase")) for line in shown.splitlines())
-    listed = [json.loads(line) for line in farmwatch("runs", "--json", "--log", world.url).out.splitlines()]
+    listed = farmwatch("runs", "--json", "--log", world.url).lines
     assert [(run["run"], run["to_at"], run["ended_at"], run["phases"]) for run in listed] == [
         ("mine", 0, 0, []),
         ("first", row.ended_at, row.ended_at, []),
@@ -116,18 +109,16 @@ def test_a_replay_prints_its_result(world: LiveWorld, farmwatch: Runner) -> None
     """Pages, articles, sites by verdict, the rate beside the live one, unscored articles, and the next step."""
     ran = replay(farmwatch, world, "--ruleset", world.rules, "--name", "mine", "--why", "shorter ones")
     assert ran.code == 0, ran.err
-    assert "mine: 59 pages judged by rules-5" in ran.out
-    assert "first (live): " in ran.out
-    assert "7 articles have no score yet: they count as unscored, in no verdict" in ran.out
-    assert "next: farmwatch compare live mine" in ran.out
-    assert "next: farmwatch cutover mine" in ran.out
-    assert "from features, because" in ran.err
-    assert "/metrics" in ran.err
+    unscored = "7 articles have no score yet: they count as unscored, in no verdict"
+    steps = ("next: farmwatch compare live mine", "next: farmwatch cutover mine")
+    for said in ("mine: 59 pages judged by rules-5", "first (live): ", unscored, *steps):
+        assert said in ran.out
+    assert "from features, because" in ran.err and "/metrics" in ran.err
     assert world.row("mine").why == "shorter ones"
     world.score()
     again = replay(farmwatch, world, "--name", "mine", "--json")
     assert again.code == 0, again.err
-    summary = json.loads(again.out)
+    summary = again.json
     assert (summary["run"], summary["state"], summary["unscored"], summary["pages"]) == ("mine", "done", 0, 59)
 
 
@@ -150,7 +141,7 @@ def test_runs_are_listed_with_their_state(world: LiveWorld, farmwatch: Runner) -
     long = "binoculars/observer+performer@0a1b2c3d/float32/512/calibrated-2026"
     world.alter("half", detector=long)
     assert f"\t{long}\t" in farmwatch("runs", "--log", world.url).out  # a pipe shows all of it
-    listed = [json.loads(line) for line in farmwatch("runs", "--json", "--log", world.url).out.splitlines()]
+    listed = farmwatch("runs", "--json", "--log", world.url).lines
     states = [("first", "live"), ("done", "done"), ("half", "stopped")]
     assert [(run["run"], run["state"]) for run in listed] == states
     assert listed[1]["share"] == 1.0
@@ -187,15 +178,9 @@ def test_a_run_is_shown_in_full(world: LiveWorld, farmwatch: Runner) -> None:
     world.replay(ruleset=world.rules, name="mine", why="to see")
     ran = farmwatch("runs", "show", "mine", "--log", world.url)
     assert ran.code == 0
-    for part in (
-        "state: done",
-        "source: features, because ",
-        "window: earliest .. ",
-        ": to see",
-        "phase judge: 63 of 63",
-    ):
+    for part in ("state: done", "source: features, because ", "window: earliest .. ", ": to see", "judge: 63 of 63"):
         assert part in ran.out
-    shown = json.loads(farmwatch("runs", "show", "mine", "--json", "--log", world.url).out)
+    shown = farmwatch("runs", "show", "mine", "--json", "--log", world.url).json
     assert (shown["why"], shown["pages"], shown["lags"]) == ("to see", 59, {"judge.mine": 0, "tally.mine": 0})
     live = farmwatch("runs", "show", "live", "--log", world.url)
     assert "next:" not in live.out  # no replay of or cutover to the live run
@@ -204,8 +189,7 @@ def test_a_run_is_shown_in_full(world: LiveWorld, farmwatch: Runner) -> None:
     measured = " ".join(farmwatch("runs", "show", "mine", "--log", world.url).out.split())
     assert "measured with measure.tokenizer=words" in measured
     unknown = farmwatch("runs", "show", "nobody", "--log", world.url)
-    assert unknown.code == 1
-    assert "first, mine" in unknown.err
+    assert (unknown.code, "first, mine" in unknown.err) == (1, True)
 
 
 def test_the_text_of_a_ruleset_is_printed_unchanged(world: LiveWorld, farmwatch: Runner) -> None:
@@ -214,12 +198,11 @@ def test_the_text_of_a_ruleset_is_printed_unchanged(world: LiveWorld, farmwatch:
     text = Path(world.rules).read_text()
     Path(world.rules).unlink()
     assert farmwatch("runs", "show", "mine", "--ruleset-text", "--log", world.url).out == text
-    shown = json.loads(farmwatch("runs", "show", "mine", "--ruleset-text", "--json", "--log", world.url).out)
+    shown = farmwatch("runs", "show", "mine", "--ruleset-text", "--json", "--log", world.url).json
     assert (shown["run"], shown["text"]) == ("mine", text)
     world.alter("mine", digest="0" * 16)
     gone = farmwatch("runs", "show", "mine", "--ruleset-text", "--log", world.url)
-    assert (gone.code, gone.out) == (1, "")
-    assert "is not in this log" in gone.err
+    assert (gone.code, gone.out, "is not in this log" in gone.err) == (1, "", True)
 
 
 def test_the_list_reads_no_row_of_a_site(world: LiveWorld, farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,8 +228,7 @@ def test_several_runs_are_removed_at_once(world: LiveWorld, farmwatch: Runner) -
     base = msgspec.structs.replace(world.row("base"), features="features.base", remeasures=True)
     put_rows(world.log, base, msgspec.structs.replace(world.row("top"), features="features.base"))
     refused = farmwatch("runs", "rm", "third", "live", "--log", world.url)
-    assert (refused.code, refused.out) == (1, "")
-    assert "is live" in refused.err
+    assert (refused.code, refused.out, "is live" in refused.err) == (1, "", True)
     assert "remove these first" in farmwatch("runs", "rm", "base", "--log", world.url).err
     assert set(Control(world.log).runs) == {"live", "base", "top", "third"}
     freed = farmwatch("runs", "rm", "base", "top", "third", "--log", world.url)
@@ -260,13 +242,13 @@ def test_a_run_is_cancelled_and_removed(world: LiveWorld, farmwatch: Runner) -> 
     world.begin(ruleset=world.rules, name="mine", end="follow")
     before = world.live_traces()
     ran = farmwatch("runs", "cancel", "mine", "--json", "--log", world.url)
-    assert (ran.code, json.loads(ran.out)) == (0, {"run": "mine", "cancelled": True})
+    assert (ran.code, ran.json) == (0, {"run": "mine", "cancelled": True})
     assert state_of(world, "mine") == RunStatus.CANCELLED
     assert farmwatch("runs", "cancel", "mine", "--log", world.url).code == 1
     dry = farmwatch("runs", "rm", "mine", "--dry-run", "--log", world.url)
     assert (dry.code, dry.out.split("\n")[0].startswith("mine: would free 5 topics, ")) == (0, True)
     assert "verdicts.mine" in world.log.topics()
-    freed = json.loads(farmwatch("runs", "rm", "mine", "--json", "--log", world.url).out)
+    freed = farmwatch("runs", "rm", "mine", "--json", "--log", world.url).json
     assert (freed["removed"], freed["topics"]) == (
         True,
         ["sites.mine", "sites.terms.mine", "state.asked.mine", "state.tally.mine", "verdicts.mine"],
@@ -282,9 +264,6 @@ def test_needed_runs_are_not_removed(world: LiveWorld, farmwatch: Runner) -> Non
     """Refused: the live run, the previous one without --force, one with a process at work, and the first run."""
     for name in ("old", "new"):
         world.replay(ruleset=world.rules, name=name)
-    refused = farmwatch("runs", "rm", "live", "--log", world.url)
-    assert refused.code == 1
-    assert "is live" in refused.err
     put_rows(world.log, Alias(run="new", before="old"))
     refusals = {"new": "is live", "old": "cutover --back", "first": "cannot be removed", "live": "new is live"}
     for name, said in refusals.items():
@@ -303,11 +282,7 @@ def test_a_run_that_was_live_is_not_cancelled(world: LiveWorld, farmwatch: Runne
     world.replay(ruleset=world.rules, name="mine")
     moved = farmwatch("cutover", "mine", "--operator", "me", "--set", "tally.sprt={p0=0.1, p1=0.6}", "--log", world.url)
     assert moved.code == 0, moved.err
-    for name, said in (
-        ("live", "mine is live"),
-        ("before", "the run first was live"),
-        ("first", "cutover first` does"),
-    ):
+    for name, said in {"live": "mine is live", "before": "first was live", "first": "cutover first` does"}.items():
         ran = farmwatch("runs", "cancel", name, "--log", world.url)
         assert (ran.code, said in ran.err) == (1, True), ran.err
     assert world.row("live").state == RunStatus.RUNNING
@@ -329,19 +304,15 @@ def test_an_interrupted_removal_is_finished(world: LiveWorld, farmwatch: Runner)
 
 def test_refusals_have_their_exit_codes(world: LiveWorld, farmwatch: Runner, tmp_path: Path) -> None:
     """Usage is 2, nothing to replay or a wrong state 1, no log 3; each with one line that says what to do."""
-    assert replay(farmwatch, world).code == 2
-    assert replay(farmwatch, world, "--ruleset", "nonesuch").code == 2
-    assert replay(farmwatch, world, "--ruleset", world.rules, "--name", "live").code == 2
+    for arguments in ([], ["--ruleset", "nonesuch"], ["--ruleset", world.rules, "--name", "live"]):
+        assert replay(farmwatch, world, *arguments).code == 2
     put_rows(
-        world.log,
-        msgspec.structs.replace(world.row("live"), name="now-live"),
-        Alias(run="now-live", before="live"),
+        world.log, msgspec.structs.replace(world.row("live"), name="now-live"), Alias(run="now-live", before="live")
     )
     assert replay(farmwatch, world, "--name", "now-live").code == 1
     window = ("--from", "2020-01-01", "--to", "2020-01-02")
     nothing = replay(farmwatch, world, "--ruleset", world.rules, *window)
-    assert nothing.code == 1
-    assert "features has records from" in nothing.err
+    assert (nothing.code, "features has records from" in nothing.err) == (1, True)
     nowhere = f"sqlite:{tmp_path / 'nowhere'}"
     assert farmwatch("replay", "--full-speed", "--ruleset", world.rules, "--log", nowhere).code == 3
     assert farmwatch("runs", "--log", nowhere).code == 3
@@ -441,18 +412,13 @@ def test_progress_is_drawn_on_a_terminal_and_written_elsewhere() -> None:
 def test_the_pace_is_that_of_the_last_half_minute() -> None:
     """The rate is that of the current phase; the rest is weighted by the cost of each phase."""
     pace = Pace()
-    assert pace.update(0.0, RunProgress([PhaseProgress("judge", 0, 1000), PhaseProgress("tally", 0, 0)])) == (
-        None,
-        None,
-    )
-    rate, eta_s = pace.update(10.0, RunProgress([PhaseProgress("judge", 500, 1000), PhaseProgress("tally", 0, 0)]))
-    assert rate == 50.0
-    assert eta_s == pytest.approx(10.0)
-    rate, eta_s = pace.update(20.0, RunProgress([PhaseProgress("judge", 1000, 1000), PhaseProgress("tally", 0, 350)]))
-    assert rate is None
-    assert eta_s == pytest.approx(2.0)
-    for now_s in range(60, 100):
-        rate, eta_s = pace.update(
-            float(now_s), RunProgress([PhaseProgress("judge", 1000, 1000), PhaseProgress("tally", 0, 350)])
-        )
-    assert (rate, eta_s) == (0.0, None)
+
+    def update(now_s: int, judged: int, to_tally: int) -> tuple[float | None, float | None]:
+        advances = [PhaseProgress("judge", judged, 1000), PhaseProgress("tally", 0, to_tally)]
+        return pace.update(float(now_s), RunProgress(advances))
+
+    assert update(0, 0, 0) == (None, None)
+    assert update(10, 500, 0) == pytest.approx((50.0, 10.0))
+    rate, eta_s = update(20, 1000, 350)
+    assert (rate, eta_s and round(eta_s, 6)) == (None, 2.0)
+    assert [update(now_s, 1000, 350) for now_s in range(60, 100)][-1] == (0.0, None)

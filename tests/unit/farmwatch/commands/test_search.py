@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -58,7 +57,7 @@ def test_broken_lines_are_numbered_skipped_and_in_the_exit_code(farmwatch: Runne
     ran = farmwatch("search", "--hits", "hits.jsonl", "--json", "--log", url)
     assert ran.code == Exit.PROBLEM
     assert [line.split(": ")[:2] for line in ran.err.splitlines()] == [["hits.jsonl", f"line {n}"] for n in (2, 3)]
-    assert json.loads(ran.out) == {"source": "file", "hits": 2, "new": 2, "skipped": 2}
+    assert ran.json == {"source": "file", "hits": 2, "new": 2, "skipped": 2}
     assert len(_hits(url)) == 2
 
 
@@ -105,7 +104,7 @@ def test_a_hit_is_appended_once(farmwatch: Runner, tmp_path: Path) -> None:
     with file.open("a") as more:
         more.write("https://a.example/,2,\nhttps://b.example/,2,2026-05-01\n")
     ran = farmwatch("search", "--hits", "hits.csv", "--json", "--log", url)
-    assert json.loads(ran.out) == {"source": "file", "hits": 5, "new": 2, "skipped": 0}
+    assert ran.json == {"source": "file", "hits": 5, "new": 2, "skipped": 0}
     assert len({hit.id for _, hit in _hits(url)}) == len(_hits(url)) == 4
 
 

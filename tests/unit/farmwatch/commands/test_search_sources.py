@@ -88,7 +88,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Engine],
 
 @pytest.fixture(name="engine")
 def _running_engine() -> Iterator[Engine]:
-    """A server that answers as each source does."""
     with Engine(_engine) as running:
         yield running
 
@@ -151,10 +150,7 @@ def test_a_command_line_that_does_not_fit_is_usage(
 
 
 def test_the_quota_holds_over_searches_and_is_told(farmwatch: Runner, engine: Engine, url: str, tmp_path: Path) -> None:
-    """With five requests a month, the third search of two queries makes one request and reports it.
-
-    The doctor counts them too.
-    """
+    """With five requests a month, the third search of two queries makes one and says so; the doctor counts them."""
     assert "brave: 0 of 5 requests of this month used, 5 left;" in farmwatch("doctor", "--log", url).out
     assert not (tmp_path / "log").exists()
     codes = []
@@ -162,7 +158,7 @@ def test_the_quota_holds_over_searches_and_is_told(farmwatch: Runner, engine: En
         ran = farmwatch("search", "--source", "brave", "--queries", "queries", "--json", "--log", url)
         codes.append(ran.code)
     assert (codes, len(engine.seen)) == ([Exit.OK, Exit.OK, Exit.PROBLEM], 5)
-    said = json.loads(ran.out)
+    said = ran.json
     assert (said["source"], said["queries"], said["unasked"], said["left"]) == ("brave", 1, 1, 0)
     assert "no request left until" in said["ended"]
     used = "brave: 5 of 5 requests of this month used, 0 left; 100 a second at most"
@@ -245,33 +241,27 @@ def _search(tmp_path: Path, url: str, *arguments: str) -> subprocess.Popen[str]:
 
 
 def _daemon(tmp_path: Path, url: str, *more: str) -> subprocess.Popen[str]:
-    sources = ("--source", "searxng", "--source", "brave")
-    return _search(tmp_path, url, *sources, "--every", "6h", "--json", "--set", "metrics.port=0", *more)
+    every = ("--every", "6h", "--json", "--set", "metrics.port=0")
+    return _search(tmp_path, url, "--source", "searxng", "--source", "brave", *every, *more)
 
 
 def _logged(daemon: subprocess.Popen[str], event: str) -> str:
-    """The next line of the log with this event."""
     assert daemon.stderr is not None
     return next(line for line in daemon.stderr if event in line)
 
 
 def _rounds(daemon: subprocess.Popen[str]) -> dict[str, Any]:
-    """Results of a round for each source."""
     assert daemon.stdout is not None
     return {one["source"]: one for one in (json.loads(daemon.stdout.readline()) for _ in range(2))}
 
 
 def _end(daemon: subprocess.Popen[str]) -> str:
-    """End the process by SIGTERM; return the rest of its log."""
     daemon.send_signal(signal.SIGTERM)
     return daemon.communicate(timeout=20)[1]
 
 
 def test_the_daemon_keeps_its_schedule_over_a_restart(place: Callable[[Engine], str], tmp_path: Path) -> None:
-    """Each source has its round, metrics have a port, SIGTERM ends cleanly, and the next process keeps the schedule.
-
-    A daemon beside it would repeat every query: it exits with 3, and the first one continues.
-    """
+    """A round a source, metrics, a clean SIGTERM, the same schedule afterwards; a second daemon exits with 3."""
     held: list[Answering] = [_engine]
     with Engine(lambda asked: held[0](asked)) as engine:
         url = place(engine)
@@ -300,10 +290,7 @@ def test_the_daemon_keeps_its_schedule_over_a_restart(place: Callable[[Engine], 
 
 
 def test_a_source_that_refuses_does_not_hold_up_the_others(place: Callable[[Engine], str], tmp_path: Path) -> None:
-    """Brave refuses the key and is parked, with a message.
-
-    SearXNG's round is complete, and SIGTERM ends both at once.
-    """
+    """Brave refuses the key and is parked with a message; SearXNG's round is complete; SIGTERM ends both."""
 
     def refusing(asked: Asked) -> Reply:
         return Reply(b"", 401) if asked.path == "/brave" else _engine(asked)

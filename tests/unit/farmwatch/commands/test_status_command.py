@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from pathlib import Path
 
@@ -62,7 +61,7 @@ def test_the_json_has_the_same(farmwatch: Runner, finished: str) -> None:
     """One object with the roles, the share's line of `rate`, and each finding with its remedy; retries are lag, too."""
     with closing(open_log(finished)) as log:
         log.append([Output(RETRIES, 0, b"k", b"v")])
-    found = json.loads(farmwatch("status", "--log", finished, "--json").out)
+    found = farmwatch("status", "--log", finished, "--json").json
     assert [(role["role"], role["lag"]) for role in found["roles"]][2] == ("judge", 3)
     assert found["share"]["sites"] == 2 and found["free_bytes"] > 0
     assert {"state", "check", "found", "mend"} == found["wrong"][0].keys()

@@ -43,7 +43,7 @@ def test_each_method_judges_falcons_scores(farmwatch: Runner, tmp_path: Path, me
     for row in rows:
         row["flag"] = row["score"] < 0.9015
     ran = farmwatch("tally", "--method", method, write(tmp_path / "in.jsonl", rows))
-    found = [json.loads(line) for line in ran.out.splitlines()]
+    found = ran.lines
     assert ran.code == Exit.OK
     fields = ["site", "verdict", "pages_used", "pages", "evidence", "mixed", "scored", "flagged"]
     assert list(found[0]) == [*fields, "detector", "method", "method_digest"]
@@ -68,7 +68,7 @@ def test_the_configurations_numbers_hold_in_the_pipe(farmwatch: Runner, tmp_path
     config.write_text("[tally.sprt]\np0 = 0.01\np1 = 0.9\nmin_articles = 2\n")
     rows = [{"site": "a", "flag": True, "score": 1.0, "detector": "fast-detectgpt/x"} for _ in range(5)]
     ran = farmwatch("tally", "--config", config, write(tmp_path / "in.jsonl", rows))
-    assert json.loads(ran.out)["pages_used"] == 3
+    assert ran.json["pages_used"] == 3
 
 
 def test_train_sites_makes_numbers_that_tally_takes(farmwatch: Runner, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_train_sites_reads_csv_and_writes_over_nothing(farmwatch: Runner, tmp_pa
     assert farmwatch(*command, "--detector", "other/w").code == Exit.USAGE
     assert out.read_bytes() == before
     ran = farmwatch(*command, "--detector", "other/w", "--force", "--json")
-    found = json.loads(ran.out)
+    found = ran.json
     assert ran.code == Exit.OK and found["deciles"] == msgspec.json.decode(out.read_bytes())
     assert found["deciles"]["detector"] == "other/w"
 

@@ -44,7 +44,7 @@ def test_the_console_shows_them(farmwatch: Runner, url: str, tmp_path: Path) -> 
         return [await browser.get(path) for path in (*asked, "/templates?id=2", "/templates?id=3")]
 
     twin, page, site, twin_of_site, of_template, unknown = browse(url, tmp_path, visit)
-    rows = [json.loads(row) for row in farmwatch("templates", "groups", "--json", "--log", url).out.splitlines()]
+    rows = farmwatch("templates", "groups", "--json", "--log", url).lines
     assert twin.json["groups"] == [{key: value for key, value in row.items() if key != "names"} for row in rows]
     assert "https://a.example/1" in page.text and '<a href="/templates?id=2">2</a>' in page.text
     assert '<a href="/templates?id=2">shared with 1 site</a>' in site.text

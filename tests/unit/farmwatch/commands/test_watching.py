@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -24,10 +22,6 @@ from tests.support.front_door import DETECTOR, SITE, URL, Runner, StandInDetecto
 pytestmark = pytest.mark.usefixtures("no_weights")
 
 
-def _lines(text: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in text.splitlines()]
-
-
 def test_rate_says_when_the_detector_is_not_the_configured_one(
     farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -36,7 +30,7 @@ def test_rate_says_when_the_detector_is_not_the_configured_one(
     ran = farmwatch("rate", "--log", finished)
     assert "indicative only" not in ran.err
     assert f"{DETECTOR}: not a detector configured here" in ran.err
-    (line,) = _lines(farmwatch("rate", "--json", "--log", finished).out)
+    (line,) = farmwatch("rate", "--json", "--log", finished).lines
     assert "not a detector configured here" in line["warning"]
 
 
@@ -53,7 +47,7 @@ def test_rate_says_how_many_sites_are_open(farmwatch: Runner, finished: str, mon
     monkeypatch.setattr("farmwatch.share.current_rate.frontier_left", lambda *_: Totals(sites=5, active=1))
     assert "; 1 still open in the crawl" in farmwatch("rate", "--log", finished).out
     assert "still open" not in farmwatch("rate", "--by", "source", "--log", finished).out  # it belongs to no group
-    (line,) = _lines(farmwatch("rate", "--json", "--log", finished).out)
+    (line,) = farmwatch("rate", "--json", "--log", finished).lines
     assert (line["open_sites"], line["without_pages"]) == (1, 1)
 
 
@@ -69,13 +63,13 @@ def test_rate_of_an_empty_log_warns_of_nothing(farmwatch: Runner, tmp_path: Path
     url = f"sqlite:{tmp_path / 'new'}"
     farmwatch("topics", "--create", "--log", url)
     ran = farmwatch("rate", "--json", "--log", url)
-    assert (_lines(ran.out)[0]["warning"], ran.err) == ("", "")
+    assert (ran.lines[0]["warning"], ran.err) == ("", "")
     assert farmwatch("audit", "--log", url).code == Exit.OK
 
 
 def test_sites_shows_the_newest_row_of_each_site(farmwatch: Runner, finished: str) -> None:
     """An older row of a site is not shown."""
-    rows = _lines(farmwatch("sites", "--json", "--log", finished).out)
+    rows = farmwatch("sites", "--json", "--log", finished).lines
     assert [(row["site"], row["verdict"], row["pages"]) for row in rows] == [
         ("b.example", "unclassifiable", 0),
         ("kept.example", "llm", 2),
@@ -91,7 +85,7 @@ def test_sites_names_the_ruleset_of_each_row(farmwatch: Runner, finished: str) -
     rulesets = {row[0]: row[heading.index("ruleset")] for row in rows}
     assert rulesets["c.example"] == "mine ef94c0de"
     assert rulesets["b.example"] == rulesets["kept.example"] == f"default {load_ruleset('default').digest[:8]}"
-    found = {row["site"]: row for row in _lines(farmwatch("sites", "--json", "--log", finished).out)}
+    found = {row["site"]: row for row in farmwatch("sites", "--json", "--log", finished).lines}
     assert (found["c.example"]["ruleset"], found["c.example"]["digest"]) == ("mine", "ef94c0de12345678")
 
 
@@ -104,7 +98,7 @@ def test_sites_marks_the_mixed(farmwatch: Runner, finished: str) -> None:
     heading, *rows = [line.split("\t") for line in farmwatch("sites", "--log", finished).out.splitlines()]
     column = heading.index("mixed")
     assert {row[0]: row[column] for row in rows} == {"b.example": "", "kept.example": "", "m.example": "mixed"}
-    found = {row["site"]: row for row in _lines(farmwatch("sites", "--json", "--log", finished).out)}
+    found = {row["site"]: row for row in farmwatch("sites", "--json", "--log", finished).lines}
     assert (found["m.example"]["mixed"], found["m.example"]["method"]) == (True, "deciles")
     assert found["m.example"]["method_digest"] == "0a1b2c3d"
     assert (found["b.example"]["mixed"], found["b.example"]["days"]) == (False, [])
@@ -122,7 +116,7 @@ def test_a_log_without_topics_is_told_plainly(farmwatch: Runner, tmp_path: Path,
 
 def test_topics_shows_records_and_lag(farmwatch: Runner, finished: str) -> None:
     """Each topic with its records, and how far each group is behind."""
-    topics = {row["topic"]: row for row in json.loads(farmwatch("topics", "--json", "--log", finished).out)}
+    topics = {row["topic"]: row for row in farmwatch("topics", "--json", "--log", finished).json}
     assert topics["features"]["records"] == 2
     assert topics["features"]["lag"] == {"judge": 2}
     assert topics["control"]["partitions"] == 1
@@ -168,7 +162,7 @@ def test_audit_json_counts_the_reasons(farmwatch: Runner, tmp_path: Path) -> Non
     with closing(open_log(url)) as log:
         log.create(all_topics(1, "e"))
         log.append([Output(topic, 0, b"a.example", encode(what)) for topic, what in ((HITS, hit), (PAGES, page))])
-    report = json.loads(farmwatch("audit", "--json", "--log", url).out)
+    report = farmwatch("audit", "--json", "--log", url).json
     assert [step["reasons"] for step in report["steps"].values() if step["reasons"]] == [{"robots": 1}]
 
 
@@ -213,10 +207,7 @@ def test_a_command_that_looks_changes_no_file_of_the_log(
 @pytest.mark.parametrize("there", [False, True], ids=["no folder", "an empty folder"])
 @pytest.mark.parametrize("command", ["rate", "audit", "sites", "runs", "frontier", "topics", "crawl --dry-run"])
 def test_a_command_that_looks_makes_no_log(farmwatch: Runner, tmp_path: Path, command: str, there: bool) -> None:
-    """Without a log, a read-only command exits with 3 and one line.
-
-    No folder is created, and an empty one stays empty.
-    """
+    """Without a log, a read-only command exits with 3 and one line; no folder or file is created."""
     folder = tmp_path / "log"
     if there:
         folder.mkdir()

@@ -105,12 +105,9 @@ def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
 
 def test_an_unknown_variable_is_a_warning_with_the_nearest_name() -> None:
     """A misspelt variable is reported; variables of the test suite are ignored."""
-    variables = {
-        "FARMWATCH_CRAWL_DELAYS_S": "3",
-        "FARMWATCH_TEST_DATA": "x",
-        "FARMWATCH_REQUIRE_KAFKA": "1",
-        "OTHER": "1",
-    }
+    variables = dict.fromkeys(
+        ("FARMWATCH_CRAWL_DELAYS_S", "FARMWATCH_TEST_DATA", "FARMWATCH_REQUIRE_KAFKA", "OTHER"), "3"
+    )
     _, warnings = from_environment(Config, variables)
     assert warnings == ["FARMWATCH_CRAWL_DELAYS_S: no such setting; did you mean FARMWATCH_CRAWL_DELAY_S?"]
 
@@ -222,7 +219,6 @@ NUMBERS = ("nan", "inf", "-inf", "-1e308", "1e308", "-1000000000000000", "100000
 
 
 def _numeric(kind: Any) -> bool:
-    """Whether a setting of this type may be a number."""
     if get_origin(kind) in (Annotated, Union, UnionType):
         return any(_numeric(part) for part in get_args(kind) if not isinstance(part, msgspec.Meta))
     return kind in (int, float)
@@ -261,12 +257,8 @@ def test_every_number_has_a_range(tmp_path: Path, path: str) -> None:
 
 def test_the_settings_that_are_walked_are_all_of_them() -> None:
     """The walk over settings includes numbers in optional and named tables, and all of [loop] and [up]."""
-    assert {
-        "tally.sprt.clip",
-        "rate.errors.llm_sites",
-        "search.json_http.count",
-        "score.pair.max_tokens",
-    } <= SETTINGS.keys()
+    named = {"tally.sprt.clip", "rate.errors.llm_sites", "search.json_http.count", "score.pair.max_tokens"}
+    assert named <= SETTINGS.keys()
 
 
 def test_a_number_in_a_free_table_is_finite() -> None:

@@ -116,7 +116,6 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def _usual_umask() -> Iterator[None]:
-    """The usual umask: new files are readable by all."""
     before = os.umask(0o022)
     yield
     os.umask(before)

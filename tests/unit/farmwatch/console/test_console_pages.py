@@ -40,15 +40,15 @@ def without_remarks(answer: Answer) -> list[dict[str, Any]]:
 def test_every_number_is_that_of_the_command(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
     """/answer.json is `rate --json`, /sites.json `sites --json`, /page.json `explain --json`."""
     (answer, sites) = visited(finished, tmp_path, "/answer.json", "/sites.json")
-    assert without_remarks(answer) == [json.loads(farmwatch("rate", "--json", "--log", finished).out)]
-    rows = [json.loads(line) for line in farmwatch("sites", "--json", "--log", finished).out.splitlines()]
+    assert without_remarks(answer) == [farmwatch("rate", "--json", "--log", finished).json]
+    rows = farmwatch("sites", "--json", "--log", finished).lines
     assert [row["site"] for row in sites.json["sites"]] == [row["site"] for row in rows]
     for row, said in zip(sites.json["sites"], rows, strict=True):
         del said["label"], said["no_page"]  # of the command only
         assert {name: row[name] for name in said} == said
     for url in (URL, SHORT_URL):
         (page,) = visited(finished, tmp_path, "/page.json", url=url)
-        explained = json.loads(farmwatch("explain", url, "--json", "--log", finished).out)
+        explained = farmwatch("explain", url, "--json", "--log", finished).json
         assert {name: page.json[name] for name in explained if name != "warning"} == {
             name: value for name, value in explained.items() if name != "warning"
         }
@@ -75,7 +75,7 @@ def test_the_numbers_of_each_split_and_of_the_state_are_those_of_the_commands(
         said = farmwatch("rate", "--by", split, "--json", "--log", finished).out
         assert without_remarks(answer) == [json.loads(line) for line in said.splitlines()]
     flow, health = visited(finished, tmp_path, "/flow.json", "/health.json")
-    status = json.loads(farmwatch("status", "--json", "--log", finished).out)
+    status = farmwatch("status", "--json", "--log", finished).json
     assert [flow.json["status"][name] for name in ("run", "crawl")] == [status[name] for name in ("run", "crawl")]
     of_share = ("share", "low", "high", "scored_sites", "sites", "digest")
     assert [flow.json["status"]["share"][name] for name in of_share] == [status["share"][name] for name in of_share]
@@ -224,7 +224,7 @@ def test_earlier_pages_that_are_far_apart_are_found(farmwatch: Runner, finished:
             fetched = Page(id=features.id, site=SITE, page_id=features.page_id, url=url)
             log.append([Output(PAGES, partition, SITE.encode(), encode(fetched))])
     (page,) = visited(finished, tmp_path, "/page.json", url=url)
-    explained = json.loads(farmwatch("explain", url, "--json", "--log", finished).out)
+    explained = farmwatch("explain", url, "--json", "--log", finished).json
     assert page.json["repeats"] == explained["repeats"] and page.json["repeats"][0]["pages"] == 4
 
 
@@ -310,7 +310,7 @@ def test_hosts_are_excluded_and_visited_again(farmwatch: Runner, finished: str, 
     *answers, page = browse(finished, tmp_path, visit)
     assert [answer.status for answer in answers] == [303, 303, 400, 400, 303]
     assert "reaches beyond one domain" in answers[2].text
-    listed = [json.loads(line) for line in farmwatch("exclude", "--list", "--json", "--log", finished).out.splitlines()]
+    listed = farmwatch("exclude", "--list", "--json", "--log", finished).lines
     assert [one["name"] for one in listed if one["excluded"]] == ["www.example.com"]
     assert [(one["name"], one["why"]) for one in page.json["exclusions"]] == [("www.example.com", "owner")]
 

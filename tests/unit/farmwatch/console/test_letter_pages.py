@@ -42,7 +42,7 @@ def test_a_letter_is_shown_as_the_command_shows_it(farmwatch: Runner, url: str, 
     groups, page, twin, unreadable, other = browse(url, tmp_path, visit)
     assert 'href="/letter?id=0/2"' in groups.text
     for letter, answer in (("0/1", twin), ("0/2", other)):
-        assert answer.json == json.loads(farmwatch("dead", "show", letter, "--json", "--log", url).out)
+        assert answer.json == farmwatch("dead", "show", letter, "--json", "--log", url).json
     for shown in (page, unreadable):
         assert "&lt;script&gt;" in shown.text and "{{7*7}}" in shown.text
         assert "<script>alert" not in shown.text and "<img" not in shown.text

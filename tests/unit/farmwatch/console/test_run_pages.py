@@ -89,7 +89,7 @@ def test_a_comparison_is_that_of_the_command(farmwatch: Runner, world: CutoverWo
     found, page, unknown = visit_console(world, tmp_path, visit)
     flags = [part for flag in SETTINGS for part in ("--set", flag)]
     ran = farmwatch("compare", "live", "other", "--json", "--sample", "100", "--log", world.config.log.url, *flags)
-    said = json.loads(ran.out)
+    said = ran.json
     assert {**found.json, "at": 0} == {**said, "at": 0, "labelled": 0, "labels": []}
     assert page.status == 200 and "article in A" in page.text and found.json["pages"]["common"] == 60
     assert unknown.status == 404 and "no run" in unknown.text
@@ -199,7 +199,7 @@ def test_rulesets_differ_as_the_command_says(farmwatch: Runner, world: CutoverWo
         ]
 
     shipped, of_runs, unknown = visit_console(world, tmp_path, visit)
-    said = json.loads(farmwatch("rulesets", "diff", "default", OTHER, "--json").out)
+    said = farmwatch("rulesets", "diff", "default", OTHER, "--json").json
     places = [(row["rule"] or "(ruleset)", row["field"]) for row in said["differences"]]
     assert [(row["rule"], row["field"]) for row in shipped.json["differences"]] == places
     assert of_runs.json["differences"] == shipped.json["differences"]
@@ -213,7 +213,7 @@ def test_the_frontier_is_that_of_the_command(farmwatch: Runner, tmp_path: Path) 
     url = frontier_log(tmp_path, parked, SiteRow(site="b.example", stopped_at=5, stopped="excluded"))
 
     found, page = visited(url, tmp_path, "/frontier.json", "/frontier")
-    said = json.loads(farmwatch("frontier", "--json", "--log", url).out)
+    said = farmwatch("frontier", "--json", "--log", url).json
     assert {name: found.json[name] for name in said} == said and said["sites"]["parked"] == 1
     assert "a.example" in page.text and found.json["meanings"]["robots.txt:http_503"]["text"] in page.text
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from pathlib import Path
 
@@ -27,7 +26,7 @@ def test_the_funnel_is_the_sum_of_the_sites(farmwatch: Runner, finished: str, tm
             row = SiteState(id=site, site=site, hits=7 + n, pages=5, articles=3, scored=2 - n)
             log.append([Output(SITES, partition_of(site, PARTITIONS), site.encode(), encode(row))])
     flow, page = visited(finished, tmp_path, "/flow.json", "/flow")
-    rows = [json.loads(line) for line in farmwatch("sites", "--json", "--log", finished).out.splitlines()]
+    rows = farmwatch("sites", "--json", "--log", finished).lines
     sums = {name: sum(row[name] for row in rows) for name in ("hits", "pages", "articles", "scored")}
     assert flow.json["funnel"] == {
         "hits": sums["hits"],
@@ -44,7 +43,7 @@ def test_health_says_what_the_doctor_says(farmwatch: Runner, finished: str, tmp_
     """On request only: the checks and results of `farmwatch doctor --json`. A renewed page does not run them again."""
     (plain,) = visited(finished, tmp_path, "/health.json")
     twin, page, again = visited(finished, tmp_path, "/health.json", "/health", "/health.json", doctor="1")
-    said = json.loads(farmwatch("doctor", "--json", "--log", finished).out)
+    said = farmwatch("doctor", "--json", "--log", finished).json
     assert plain.json["doctor"] is None
     found = [(one["check"], one["state"]) for one in twin.json["doctor"]["results"]]
     assert found == [(one["check"], one["state"]) for one in said]

@@ -87,7 +87,7 @@ def test_pages_and_their_hits_are_appended_once(farmwatch: Runner, tmp_path: Pat
     assert (ran.code, ran.err) == (Exit.OK, "")
     assert ran.out == "9 pages imported, 0 broken records\npassed over: http_404 1, robots 1\n"
     ran = farmwatch("import", archives[1], archives[0], "--json", "--log", url)
-    assert json.loads(ran.out) == {
+    assert ran.json == {
         "pages": 0,
         "no_page_reasons": {},
         "skipped": 11,

@@ -90,10 +90,7 @@ def test_all_families_of_templates_are_used_by_both_kinds(demo: DemoWeb) -> None
 
 
 def test_the_default_ruleset_keeps_articles_and_drops_the_rest(demo: DemoWeb) -> None:
-    """Each article and the copy pass the article rules (without repetition), and no other page does.
-
-    On a site of each author and template; FARMWATCH_LONG: on all.
-    """
+    """Each article and the copy pass the article rules (without repetition), and no other page does."""
     one_of_each = {_kind_and_family(demo, site): site for site in _sites(demo)}
     for site in _sites(demo) if LONG else one_of_each.values():
         pages = {path: response for path, response in site.items() if response.status == 200}

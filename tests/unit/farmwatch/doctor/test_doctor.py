@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import sys
 import time
@@ -329,7 +328,7 @@ def test_the_exit_code_says_whether_anything_failed(farmwatch: Runner) -> None:
     ran = farmwatch("doctor")
     assert ran.code == Exit.PROBLEM
     assert any(line.startswith("FAIL") and "crawl.contact" in line for line in ran.out.splitlines())
-    findings = json.loads(farmwatch("doctor", "--json").out)
+    findings = farmwatch("doctor", "--json").json
     assert len(findings) == len(ran.out.splitlines())
     assert list(findings[0]) == ["check", "state", "found", "mend"]
 

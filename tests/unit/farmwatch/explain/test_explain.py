@@ -59,17 +59,10 @@ def _address(name: str) -> str:
 
 def _features(name: str, text: str, share: float | None = None, **more: Any) -> Features:
     fields: dict[str, Any] = {
-        "id": f"{name} fetched",
-        "site": SITE,
-        "page_id": page_id(_address(name)),
-        "url": _address(name),
-        "epoch": EPOCH,
-        "extract_path": "recall",
-        "text": text,
-        "text_digest": f"digest of {name}",
-        "measures": {"duplicate_share": share},
+        **{"id": f"{name} fetched", "site": SITE, "page_id": page_id(_address(name)), "url": _address(name)},
+        **{"epoch": EPOCH, "extract_path": "recall", "text": text, "text_digest": f"digest of {name}"},
     }
-    return Features(**{**fields, **more})
+    return Features(**{**fields, "measures": {"duplicate_share": share}, **more})
 
 
 def _score(of: Features, detector: str = DETECTOR, p_llm: float = 0.5, site: str = SITE) -> Score:
@@ -77,7 +70,6 @@ def _score(of: Features, detector: str = DETECTOR, p_llm: float = 0.5, site: str
 
 
 def _log(folder: Path, records: Sequence[Record]) -> str:
-    """URL of an embedded log with these records, in this order, all in the partition of SITE."""
     url = f"sqlite:{folder / 'made'}"
     topics = {Features: FEATURES, Score: SCORES, Page: PAGES}
     with closing(open_log(url)) as log:
@@ -98,10 +90,7 @@ def _printable(text: str) -> bool:
 
 
 def test_explain_finds_a_page_by_any_spelling_of_its_url(farmwatch: Runner, finished: str) -> None:
-    """The URL is normalised as in the crawler, and an extra final slash is ignored.
-
-    The table has every rule, the score and the versions. For an unknown page, similar URLs are listed.
-    """
+    """Any spelling finds the page, with rules, score and versions; for an unknown page, similar URLs are listed."""
     ran = farmwatch("explain", "HTTPS://KEPT.example:443/garden#top", "--log", finished)
     assert ran.code == Exit.OK
     for part in ("article", "min_tokens", "url_kind", ">= 200", "judged first", "p(llm) 0.970, flagged", "recall"):
@@ -115,12 +104,12 @@ def test_explain_finds_a_page_by_any_spelling_of_its_url(farmwatch: Runner, fini
 
 def test_explain_json_has_the_names_of_the_pipes(farmwatch: Runner, finished: str) -> None:
     """JSON has first_failed and every rule with its value; a dropped page has no score, a score has its warning."""
-    found = json.loads(farmwatch("explain", SHORT_URL, "--json", "--log", finished).out)
+    found = farmwatch("explain", SHORT_URL, "--json", "--log", finished).json
     assert (found["verdict"], found["first_failed"], found["score"]) == ("dropped", "min_tokens", None)
     names = {"name", "value", "op", "threshold", "outcome", "in_force", "fields", "matched", "contributions"}
     assert all(names == set(rule) for rule in found["rules"])
     assert found["warning"] == ""
-    found = json.loads(farmwatch("explain", URL, "--json", "--log", finished).out)
+    found = farmwatch("explain", URL, "--json", "--log", finished).json
     assert (found["score"]["detector"], found["warning"], found["other_score"]) == (DETECTOR, "indicative only", None)
     assert f"{DETECTOR}: indicative only" in farmwatch("explain", URL, "--log", finished).err
 
@@ -166,7 +155,7 @@ def test_repeats_are_shown_with_their_pages(farmwatch: Runner, tmp_path: Path) -
     assert f"bytes on 2 pages, first on {_address('1')}\n" in ran.out
     assert "read what is new in it" in ran.out
     assert "recorded" not in ran.out
-    found = json.loads(farmwatch("explain", _address("3"), "--json", "--log", log).out)
+    found = farmwatch("explain", _address("3"), "--json", "--log", log).json
     assert {tuple(part["seen_on"]) for part in found["repeats"]} == {(_address("1"), _address("2"))}
     assert all(set(part) == {"text", "bytes", "seen_on", "pages"} and part["pages"] == 2 for part in found["repeats"])
     size = found["scored_text"]["bytes"]
@@ -175,10 +164,7 @@ def test_repeats_are_shown_with_their_pages(farmwatch: Runner, tmp_path: Path) -
 
 
 def test_earlier_pages_are_those_that_measure_compared_with(farmwatch: Runner, tmp_path: Path) -> None:
-    """A refetched page keeps its place, with its last text; other epochs, sites and later pages do not count.
-
-    Nor does a page that lost its text, or got its first text later.
-    """
+    """A refetched page keeps its place, with its last text; other epochs and sites, later or textless pages do not."""
     once_more = " ".join(f"The newer visit has sentence {number}, and it counts all the same." for number in range(9))
     records = [
         _features("gone", FOOTER, epoch="older"),
@@ -194,7 +180,7 @@ def test_earlier_pages_are_those_that_measure_compared_with(farmwatch: Runner, t
         _features("page", f"{_own(1)}{FOOTER}\n{once_more}", 0.0),
         _features("first", once_more),
     ]
-    found = json.loads(farmwatch("explain", _address("page"), "--json", "--log", _log(tmp_path, records)).out)
+    found = farmwatch("explain", _address("page"), "--json", "--log", _log(tmp_path, records)).json
     assert found["earlier_pages"] == 1
     assert {tuple(part["seen_on"]) for part in found["repeats"]} == {(_address("first"),)}
     assert "counts all the same" in "".join(part["text"] for part in found["repeats"])
@@ -249,7 +235,7 @@ def test_json_has_every_measure_by_name(farmwatch: Runner, tmp_path: Path) -> No
     quality = {"main": [120.0, 4.25], "c4": [None, 3.0]}
     rich = _features("new", "A\nB\nC", structure=[1200.0, 0.25, None], quality=quality, template_lines=b"\5")
     log = _log(tmp_path, [rich, _features("old", _own(2))])
-    found, bare = (json.loads(farmwatch("explain", _address(n), "--json", "--log", log).out) for n in ("new", "old"))
+    found, bare = (farmwatch("explain", _address(n), "--json", "--log", log).json for n in ("new", "old"))
     structure = found["structure"]
     assert (structure["page_bytes"], structure["anchor_share"], list(structure)) == (1200, None, [*STRUCTURE])
     assert (found["quality"]["main"]["words"], found["quality"]["c4"]["mean_word_chars"]) == (120, 3)
@@ -328,16 +314,15 @@ def test_every_outcome_has_its_own_word(farmwatch: Runner, tmp_path: Path) -> No
 
 def test_a_value_is_shown_with_the_digits_that_decide() -> None:
     """A value that fails narrowly is not shown as the threshold; no exponent and no superfluous digits."""
-
-    def shown(value: float, threshold: float) -> str:
-        return shown_value(RuleOutcome("r", value, ">=", threshold, "fail"))
-
-    assert shown(0.74996, 0.75) == "0.74996"
-    assert shown(0.123456, 0.75) == "0.123"
-    assert shown(123456.75, 200.0) == "123456.8"
-    assert shown(0.00001234, 0.5) == "0.0000123"
-    assert shown(250.0, 250.0) == "250"
-    assert shown(0.1 + 0.2, 0.3) == "0.30000000000000004"
+    cases = {
+        (0.74996, 0.75): "0.74996",
+        (0.123456, 0.75): "0.123",
+        (123456.75, 200.0): "123456.8",
+        (0.00001234, 0.5): "0.0000123",
+        (250.0, 250.0): "250",
+        (0.1 + 0.2, 0.3): "0.30000000000000004",
+    }
+    assert {at: shown_value(RuleOutcome("r", at[0], ">=", at[1], "fail")) for at in cases} == cases
 
 
 def test_extraction_has_a_text() -> None:
@@ -353,14 +338,9 @@ def test_extraction_has_a_text() -> None:
 def test_the_score_is_of_the_site_and_of_the_configured_detector(farmwatch: Runner, tmp_path: Path) -> None:
     """With the text on another site, or a later detector, the configured detector on this site counts."""
     page = _features("a", _own(1))
-    scores = [
-        _score(page, p_llm=0.1),
-        _score(page, p_llm=0.2),
-        _score(page, "newer/2", p_llm=0.3),
-        _score(page, p_llm=0.4, site="b.example"),
-    ]
-    log = _log(tmp_path, [page, *scores])
-    found = json.loads(farmwatch("explain", _address("a"), "--json", "--log", log).out)["score"]
+    scores = [_score(page, p_llm=0.1), _score(page, p_llm=0.2), _score(page, "newer/2", p_llm=0.3)]
+    log = _log(tmp_path, [page, *scores, _score(page, p_llm=0.4, site="b.example")])
+    found = farmwatch("explain", _address("a"), "--json", "--log", log).json["score"]
     assert (found["detector"], found["p_llm"]) == (DETECTOR, 0.2)
 
 
@@ -378,10 +358,8 @@ def test_the_text_that_is_scored_is_named_and_its_score_found(farmwatch: Runner,
     assert "scored text: main text cleaned as C4 does, 7 words, 34 characters, 34 bytes\n" in ran.out
     assert ("quality rules read the main text cleaned as C4 does" in ran.out) is (judged == "now")
     assert "p(llm) 0.700" in ran.out
-    assert (
-        "scored text: main text, 10 words"
-        in farmwatch("explain", _address("a"), "--ruleset", "notes", "--log", log).out
-    )
+    ran = farmwatch("explain", _address("a"), "--ruleset", "notes", "--log", log)
+    assert "scored text: main text, 10 words" in ran.out
 
 
 def test_a_dropped_page_may_have_no_known_scored_text(farmwatch: Runner, tmp_path: Path) -> None:
@@ -395,18 +373,15 @@ def test_a_dropped_page_may_have_no_known_scored_text(farmwatch: Runner, tmp_pat
     assert "judged first" in ran.out
     assert "scored text" not in ran.out
     assert "\ntext: main text, 10 words, " in ran.out and "; this ruleset scores another text, and only" in ran.out
-    found = json.loads(farmwatch("explain", _address("a"), "--log", log, "--json").out)
+    found = farmwatch("explain", _address("a"), "--log", log, "--json").json
     assert found["scored_text"] == {"name": "", "chars": 0, "bytes": 0, "digest": ""}
-    found = json.loads(farmwatch("explain", _address("a"), "--log", log, "--ruleset", rules, "--json").out)
+    found = farmwatch("explain", _address("a"), "--log", log, "--ruleset", rules, "--json").json
     assert found["scored_text"] == {"name": "c4", "chars": 34, "bytes": 34, "digest": ""}
 
 
 @pytest.mark.parametrize("pages", [500, 2, 3])
 def test_passages_add_up_whatever_the_order_of_visits(monkeypatch: pytest.MonkeyPatch, pages: int) -> None:
-    """With pages refetched with other texts, the passages equal the recorded share at every visit.
-
-    This also holds if MEASURE remembers only a few pages of a site.
-    """
+    """With refetched pages and few remembered ones, the passages equal the recorded share at every visit."""
     chance = random.Random(7)
     settings, caps = MeasureSettings(), SiteCaps(pages_per_site=pages)
     monkeypatch.setattr("farmwatch.explain.page_records.SITE_CAPS", caps)
@@ -449,25 +424,21 @@ shop = '/(?:product|item)s?/'
 """
 
 
-def _mine(folder: Path) -> Path:
-    file = folder / "mine.toml"
-    file.write_text(_MINE, encoding="utf-8")
-    return file
-
-
 def test_a_rule_is_shown_with_its_fields(farmwatch: Runner, tmp_path: Path) -> None:
     """The condition has the other fields of the rule; the URL kind has its pattern and match."""
     blocks = pack([Block(0, 250, 0, 0), Block(0, 750, 0, 0)])
     measures = {"tokens": None, "url_path": "/a/Items/7?x=1", "language": "en", "language_probability": 1.0}
     log = _log(tmp_path, [_features("a", _own(1), measures=measures, blocks=blocks)])
-    ran = farmwatch("explain", _address("a"), "--ruleset", _mine(tmp_path), "--log", log)
+    mine = tmp_path / "mine.toml"
+    mine.write_text(_MINE, encoding="utf-8")
+    ran = farmwatch("explain", _address("a"), "--ruleset", mine, "--log", log)
     rows = {line.split("\t")[0]: line.split("\t")[1:] for line in ran.out.splitlines() if "\t" in line}
     assert rows["large_block_share"] == ["0.75", ">= 0.5 (block_chars 300)", "pass"]
     assert rows["language"] == ["en", "in en (min_probability 0.5)", "pass"]
     assert rows["url_kind"] == ["shop", "not in shop", "FAIL"]
     assert 'url_kind: shop, because the URL matches /(?:product|item)s?/: "/Items/"\n' in ran.out
     assert "1 of 4 rules in force failed:" in ran.out
-    found = json.loads(farmwatch("explain", _address("a"), "--ruleset", _mine(tmp_path), "--json", "--log", log).out)
+    found = farmwatch("explain", _address("a"), "--ruleset", mine, "--json", "--log", log).json
     rules = {rule["name"]: rule for rule in found["rules"]}
     matched = {"kind": "shop", "pattern": "/(?:product|item)s?/", "found": "/Items/"}
     assert (rules["url_kind"]["matched"], rules["language"]["matched"]) == (matched, None)
@@ -496,26 +467,21 @@ def test_the_probability_of_an_article_is_shown_with_the_measures_that_move_it(
     assert shown[0] == "logit +1.75 by password_fields 4 (password fields)" and len(shown) == 7
     assert "logit -0.50 by links unknown (links)" in shown
     assert shown[-1] == "logit +0.75 by rest (the bias, and all other measures)"
-    found = json.loads(farmwatch("explain", _address("a"), "--ruleset", mine, "--json", "--log", log).out)
+    found = farmwatch("explain", _address("a"), "--ruleset", mine, "--json", "--log", log).json
     (rule_found,) = [one for one in found["rules"] if one["name"] == "article_probability"]
     assert rule_found["fields"] == {"model": model.digest} and len(rule_found["contributions"]) == 7
     logits = model.logits(pages[0])
     assert logits and sum(part["logit"] for part in rule_found["contributions"]) == pytest.approx(logits[0])
-    assert rule_found["contributions"][0] == {
-        "name": "password_fields",
-        "value": 4,
-        "logit": 1.75,
-        "meaning": "password fields",
-    }
+    largest = {"name": "password_fields", "value": 4, "logit": 1.75, "meaning": "password fields"}
+    assert rule_found["contributions"][0] == largest
     assert " by " not in farmwatch("explain", _address("b"), "--ruleset", mine, "--log", log).out
 
 
 def test_json_shows_counts_as_whole_numbers(farmwatch: Runner, tmp_path: Path) -> None:
     """382 words are 382 in measures, quality and rules; fractions are kept."""
     quality = {"main": [382.0, 4.25], "c4": [None]}
-    log = _log(
-        tmp_path, [_features("a", _own(1), 0.0, measures={"tokens": 382.0, "x": 0.5, "big": 1e300}, quality=quality)]
-    )
+    measures = {"tokens": 382.0, "x": 0.5, "big": 1e300}
+    log = _log(tmp_path, [_features("a", _own(1), measures=measures, quality=quality)])
     text = farmwatch("explain", _address("a"), "--json", "--log", log).out
     assert '"tokens": 382, "x": 0.5, "big": 1e+300' in text
     assert '"words": 382, "mean_word_chars": 4.25' in text
@@ -524,17 +490,14 @@ def test_json_shows_counts_as_whole_numbers(farmwatch: Runner, tmp_path: Path) -
 
 @pytest.mark.usefixtures("here")
 def test_a_file_may_have_an_assumed_url(farmwatch: Runner, tmp_path: Path) -> None:
-    """--url gives a file the measures of a URL; it is refused for a page of the log, and if it is no URL.
-
-    A compressed file is inflated. A missing file gets a hint on how to name a page of the log.
-    """
+    """--url gives a file, perhaps compressed, the measures of a URL; wrong uses are refused."""
     (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
     (tmp_path / "page.html.zst").write_bytes(zstandard.compress(article_html().encode()))
     assert "url_kind\tunknown" in farmwatch("explain", "page.html.zst").out
     ran = farmwatch("explain", "page.html", "--url", "https://a.example/forum/7")
     assert ran.out.startswith("page.html, as https://a.example/forum/7: dropped, first by url_kind\n")
     assert "url_kind: forum, because the URL matches " in ran.out
-    found = json.loads(farmwatch("explain", "page.html", "--url", "https://a.example/forum/7", "--json").out)
+    found = farmwatch("explain", "page.html", "--url", "https://a.example/forum/7", "--json").json
     assert (found["url"], found["site"]) == ("https://a.example/forum/7", "a.example")
     assert (found["repeats"], found["earlier_pages"], found["scored_text"]["name"]) == ([], None, "main")
     assert farmwatch("explain", "page.html", "--url", "nothing").code == Exit.USAGE
@@ -549,7 +512,7 @@ def test_a_limit_is_named_with_its_setting(farmwatch: Runner, tmp_path: Path) ->
     (tmp_path / "page.html").write_text(article_html() + "<!-- no other test has measured it -->", encoding="utf-8")
     arguments = ("explain", "page.html", "--set", "measure.max_elements=1")
     assert "(too_many_elements); here measure.max_elements is 1" in farmwatch(*arguments).out
-    assert json.loads(farmwatch(*arguments, "--json").out)["extract"]["limits"] == {"measure.max_elements": 1}
+    assert farmwatch(*arguments, "--json").json["extract"]["limits"] == {"measure.max_elements": 1}
     cut = farmwatch("explain", "page.html", "--set", "measure.max_html_bytes=1000").out
     assert "more bytes than measure.max_html_bytes (1000)" in cut
     assert extraction("recall", "", MeasureSettings()) == PATHS["recall"]
@@ -570,7 +533,7 @@ def test_a_score_for_another_ruleset_is_marked(farmwatch: Runner, finished: str)
     lines = farmwatch("explain", URL, "--ruleset", cleaning, "--log", finished).out.splitlines()
     at = lines.index("score: none yet of the main text cleaned as C4 does")
     assert lines[at + 1].startswith(f"  the log has one of the main text, {live}")
-    found = json.loads(farmwatch("explain", URL, "--ruleset", cleaning, "--json", "--log", finished).out)
+    found = farmwatch("explain", URL, "--ruleset", cleaning, "--json", "--log", finished).json
     assert found["score"] is None
     assert (found["other_score"]["text"], found["other_score"]["ruleset"]) == ("main", "default")
     assert found["warning"] == "indicative only"

@@ -153,7 +153,7 @@ def test_says_what_the_judgements_say_of_the_runs_only_at_the_end(label: Keys) -
     told = label("n").out
     assert "kept by strict, dropped by live\t1 of 2\t50% (3%-97%)" in told
     assert "kept by live, dropped by strict\t0 of 1\t0% (0%-95%)" in told
-    found = json.loads(label("", "--json").out)
+    found = label("", "--json").json
     assert found["answers"] == {"article": 1, "not an article": 2} and found["labelled"] == found["pages"] == 3
 
 
@@ -360,9 +360,9 @@ def test_evaluate_counts_labelled_pages(farmwatch: Runner, finished: str) -> Non
 def test_evaluate_takes_the_last_word(farmwatch: Runner, finished: str) -> None:
     """A page labelled twice counts once, with its last label; a withdrawn label does not count."""
     labelled(farmwatch, finished, "aunauq")
-    found = json.loads(
-        farmwatch("rulesets", "evaluate", "default", "--labels", "labels.jsonl", "--log", finished, "--json").out
-    )["rulesets"][0]
+    found = farmwatch("rulesets", "evaluate", "default", "--labels", "labels.jsonl", "--log", finished, "--json").json[
+        "rulesets"
+    ][0]
     assert (found["pages"], found["articles"]["pages"], found["others"]["pages"]) == (1, 0, 1)
 
 
@@ -374,7 +374,7 @@ def test_evaluate_tells_pages_that_the_log_has_not(farmwatch: Runner, finished: 
     labels.write_text('{"label": 1, "text": "mine"}\n' + labels.read_text())
     ran = farmwatch("rulesets", "evaluate", "default", "--labels", labels, "--log", finished, "--json")
     assert ran.code == 1 and strange["url"] in ran.err and "1 line left out" in ran.err
-    assert json.loads(ran.out)["skipped"] == 1 and json.loads(ran.out)["rulesets"][0]["pages"] == 2
+    assert ran.json["skipped"] == 1 and ran.json["rulesets"][0]["pages"] == 2
     labels.write_text("".join(line + "\n" for line in labels.read_text().splitlines() if strange["url"] in line))
     assert farmwatch("rulesets", "evaluate", "--labels", labels, "--log", finished).code == 3
     labels.write_text('{"label": 1, "text": "mine"}\n')
@@ -408,7 +408,7 @@ def test_evaluate_reads_the_features_of_the_live_run(farmwatch: Runner, finished
         control.put(run, Alias(run="anew"), rulesets=[("d", "")])
     log.close()
     ran = farmwatch("rulesets", "evaluate", "default", "--labels", "labels.jsonl", "--log", finished, "--json")
-    found = json.loads(ran.out)["rulesets"][0]
+    found = ran.json["rulesets"][0]
     assert (found["kept"], found["pages"]) == (1, 1) and SHORT_URL in ran.err
 
 

@@ -36,10 +36,6 @@ def _write(folder: Path, *lines: Any) -> Path:
     return path
 
 
-def _lines(text: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in text.splitlines()]
-
-
 def _page(path: str, html: str | None = None, **more: Any) -> dict[str, Any]:
     return {"url": f"https://a.example{path}", "html": article_html() if html is None else html, **more}
 
@@ -47,7 +43,7 @@ def _page(path: str, html: str | None = None, **more: Any) -> dict[str, Any]:
 @pytest.mark.usefixtures("here")
 def test_measure_has_the_names_of_the_spec(farmwatch: Runner, tmp_path: Path) -> None:
     """A line has url, site, page_id, text, extract, measures, quality and so on, and values."""
-    (line,) = _lines(farmwatch("measure", "-j", "1", _write(tmp_path, _page("/x?b=1", _SHORT))).out)
+    (line,) = farmwatch("measure", "-j", "1", _write(tmp_path, _page("/x?b=1", _SHORT))).lines
     names = "url site page_id text extract measures quality structure blocks template_lines feature_epoch"
     assert list(line) == names.split()
     assert list(line["structure"]) == [*structure_names.MEASURES]
@@ -66,7 +62,7 @@ def test_measure_has_the_names_of_the_spec(farmwatch: Runner, tmp_path: Path) ->
 def test_measure_keeps_the_order_and_the_memory_of_a_site(farmwatch: Runner, tmp_path: Path) -> None:
     """With two processes, lines keep their order, and a copy of an earlier page of the site counts as a copy."""
     pages = [_page(f"/{n}", site=f"s{n % 2}.example") for n in range(6)]
-    lines = _lines(farmwatch("measure", "-j", "2", _write(tmp_path, *pages)).out)
+    lines = farmwatch("measure", "-j", "2", _write(tmp_path, *pages)).lines
     assert [line["url"] for line in lines] == [page["url"] for page in pages]
     for name in ("duplicate_share", "template_share"):
         assert [line["measures"][name] for line in lines] == [0, 0, 1, 1, 1, 1]
@@ -91,7 +87,7 @@ def test_bad_lines_are_numbered_and_skipped(farmwatch: Runner, tmp_path: Path) -
     )
     ran = farmwatch("measure", "-j", "1", file)
     assert ran.code == Exit.PROBLEM
-    assert len(_lines(ran.out)) == 2
+    assert len(ran.lines) == 2
     places = sorted(message.partition(":")[0] for message in ran.err.splitlines())
     assert places == ["line 2", "line 3", "line 4", "line 6", "line 8"]
 
@@ -102,13 +98,13 @@ def test_judge_reads_what_measure_writes(farmwatch: Runner, tmp_path: Path) -> N
     measured = farmwatch("measure", "-j", "1", _write(tmp_path, _page("/story"), _page("/2", _SHORT))).out
     file = tmp_path / "features.jsonl"
     file.write_text(measured)
-    kept, dropped = _lines(farmwatch("judge", "--ruleset", "notes", file).out)
+    kept, dropped = farmwatch("judge", "--ruleset", "notes", file).lines
     assert list(kept) == ["url", "site", "verdict", "first_failed", "failed", "rules", "ruleset", "digest"]
     assert (kept["verdict"], kept["failed"], kept["ruleset"]) == ("article", [], "notes")
     assert (dropped["verdict"], dropped["first_failed"]) == ("dropped", "min_tokens")
     assert list(kept["rules"][0]) == ["name", "value", "op", "threshold", "outcome"]
     assert [rule["name"] for rule in kept["rules"]] == [rule["name"] for rule in dropped["rules"]]
-    (article,) = _lines(farmwatch("judge", "--articles", file).out)
+    (article,) = farmwatch("judge", "--articles", file).lines
     assert (article["url"], article["site"]) == ("https://a.example/story", "a.example")
     assert article["text"].startswith("A garden")
 
@@ -119,11 +115,11 @@ def test_template_lines_are_numbers_and_the_own_text_is_without_them(farmwatch: 
     rules = tmp_path / "own.toml"
     rules.write_text('scores = "own"\n[rules.extracted]\nthreshold = "ok"\n')
     pages = [_page(f"/{n}", _SHORT.replace("here", "here" if n < 2 else "there")) for n in range(3)]
-    lines = _lines(farmwatch("measure", "-j", "1", _write(tmp_path, *pages)).out)
+    lines = farmwatch("measure", "-j", "1", _write(tmp_path, *pages)).lines
     assert [line["template_lines"] for line in lines] == [[], [], [1]]
     assert lines[2]["measures"]["template_block_share"] == pytest.approx(24 / 35)
     assert [line["quality"].get("own", {}).get("words") for line in lines] == [None, None, 2]
-    articles = _lines(farmwatch("judge", "--ruleset", rules, "--articles", _write(tmp_path, *lines)).out)
+    articles = farmwatch("judge", "--ruleset", rules, "--articles", _write(tmp_path, *lines)).lines
     assert [article["text"] for article in articles] == [lines[0]["text"], lines[1]["text"], "Title there"]
 
 
@@ -174,7 +170,7 @@ def test_features_that_cannot_be_judged_are_skipped(
 def test_features_without_a_text_are_no_article(farmwatch: Runner, tmp_path: Path, text: dict[str, str]) -> None:
     """A line without a text and an error counts as a page without main text, and is not passed on."""
     file = _write(tmp_path, {"url": "u", "site": "s", **text})
-    (verdict,) = _lines(farmwatch("judge", "--ruleset", "notes", file).out)
+    (verdict,) = farmwatch("judge", "--ruleset", "notes", file).lines
     assert (verdict["verdict"], verdict["failed"]) == ("dropped", ["extracted"])
     assert verdict["rules"][0]["value"] == "no_text"
     assert farmwatch("judge", "--articles", "--ruleset", "notes", file).out == ""
@@ -186,14 +182,14 @@ def test_tally_and_estimate_end_in_a_rate(farmwatch: Runner, tmp_path: Path) -> 
     flags += [{"site": "paper", "flag": False, "score": 0.1, "detector": "lite-ngram/x"} for _ in range(9)]
     flags += [{"site": "few", "flag": None, "score": None, "detector": "lite-ngram/x"}]
     ran = farmwatch("tally", _write(tmp_path, *flags))
-    sites = _lines(ran.out)
+    sites = ran.lines
     assert [(site["site"], site["verdict"], site["pages"]) for site in sites] == [
         ("farm", "llm", 12),
         ("paper", "human", 9),
         ("few", "unclassifiable", 1),
     ]
     assert {"site", "verdict", "pages_used", "pages", "evidence"} <= set(sites[0])
-    rate = json.loads(farmwatch("estimate", _write(tmp_path, *sites)).out)
+    rate = farmwatch("estimate", _write(tmp_path, *sites)).json
     assert (rate["judged_share"], rate["llm"], rate["classifiable"], rate["unclassifiable"], rate["sites"]) == (
         0.5,
         1,
@@ -212,7 +208,7 @@ def test_score_keeps_the_order_and_passes_the_site_through(farmwatch: Runner, tm
         {"id": "3"},
     ]
     ran = farmwatch("score", _write(tmp_path, *lines))
-    short, scored = _lines(ran.out)
+    short, scored = ran.lines
     assert list(short) == ["id", "detector", "score", "p_llm", "flag", "abstain", "tokens", "site"]
     assert (short["id"], short["flag"], short["abstain"] != "", short["site"]) == ("1", None, True, "a")
     assert (scored["id"], scored["url"], scored["abstain"]) == ("2", "https://b.example/", "")
@@ -238,7 +234,7 @@ def test_score_is_the_same_in_several_processes(farmwatch: Runner, tmp_path: Pat
     lines = [{"id": str(n), "text": texts[n % 7], "site": f"s{n % 5}"} for n in range(600)]
     file = _write(tmp_path, *lines[:300], {"id": "no text"}, *lines[300:])
     one, two = (farmwatch("score", "-j", jobs, file) for jobs in ("1", "2"))
-    assert [line["id"] for line in _lines(two.out)] == [line["id"] for line in lines]
+    assert [line["id"] for line in two.lines] == [line["id"] for line in lines]
     assert two == one
     assert "line 301: " in two.err
     assert farmwatch("score", "-j", "-1", file).code == Exit.USAGE
@@ -287,7 +283,7 @@ def test_one_of_several_detectors_is_chosen(
     """
     ran = farmwatch("tally", "--detector", chosen, _write(tmp_path, *_flags(*detectors)))
     assert (ran.code, ran.err) == (Exit.PROBLEM if said.startswith("line") else Exit.OK, said)
-    sites = _lines(ran.out)
+    sites = ran.lines
     assert {site["detector"] for site in sites} == {of}
     assert sum(site["pages"] for site in sites) == pages
 
@@ -297,7 +293,7 @@ def test_error_counts_of_estimate_come_together(farmwatch: Runner, tmp_path: Pat
     file = _write(tmp_path, {"verdict": "llm"}, {"verdict": "human"})
     counts = ["--llm-sites", "50", "--llm-found", "49", "--human-sites", "50", "--human-cleared", "50"]
     assert farmwatch("estimate", file, *counts[:6]).code == Exit.USAGE
-    assert json.loads(farmwatch("estimate", file, *counts).out)["judged_method"] == "corrected"
+    assert farmwatch("estimate", file, *counts).json["judged_method"] == "corrected"
     assert "uncorrected" in farmwatch("estimate", file).err
 
 
@@ -305,12 +301,12 @@ def test_chunk_prints_the_cuts(farmwatch: Runner, tmp_path: Path, monkeypatch: p
     """The lengths sum to the file's bytes, none above the maximum; without a file, standard input is read."""
     data = bytes(range(256)) * 20
     (tmp_path / "data").write_bytes(data)
-    lengths = json.loads(farmwatch("chunk", "data").out)["lengths"]
+    lengths = farmwatch("chunk", "data").json["lengths"]
     assert sum(lengths) == len(data)
     assert max(lengths) <= 1024
     with (tmp_path / "data").open() as stdin:
         monkeypatch.setattr("sys.stdin", stdin)
-        assert json.loads(farmwatch("chunk").out) == {"lengths": lengths}
+        assert farmwatch("chunk").json == {"lengths": lengths}
 
 
 def test_pipes_read_standard_input_and_mind_a_closed_reader(tmp_path: Path) -> None:

@@ -29,11 +29,7 @@ def test_notes_say_what_to_know_before_the_numbers() -> None:
     errors = ErrorCounts(40, 1, 40, 1)
     remark = Remark.of(RemarkKind.NOT_CORRECTED, reason="few")
     compared = msgspec.structs.replace(
-        made(),
-        a=a,
-        b=b,
-        other_windows=True,
-        corrections=[Correction(errors, remark), Correction()],
+        made(), a=a, b=b, other_windows=True, corrections=[Correction(errors, remark), Correction()]
     )
     notes = list(notes_of(compared))
     assert [note.split(" ")[0:3] for note in notes] == [
@@ -57,10 +53,7 @@ def test_notes_say_what_to_know_before_the_numbers() -> None:
 
 def test_a_change_is_told_with_its_remarks() -> None:
     """In the text, and in JSON as one field."""
-    remarks = [
-        ChangeRemark(ChangeKind.NO_DENOMINATOR, ("B",)),
-        ChangeRemark(ChangeKind.UNSCORED, counts=(0, 4, 2, 4)),
-    ]
+    remarks = [ChangeRemark(ChangeKind.NO_DENOMINATOR, ("B",)), ChangeRemark(ChangeKind.UNSCORED, counts=(0, 4, 2, 4))]
     unknown = change("share", "share", (4, 9), (0, 0), 0, 0, remarks=remarks)
     told = (
         "difference not known: B has no denominator; without the articles that have no score so far: A 0 of 4, B 2 of 4"

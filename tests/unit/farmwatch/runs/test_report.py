@@ -87,9 +87,7 @@ def with_hostile(text: str) -> Comparison:
         groups=[msgspec.structs.replace(group, group=text) for group in found.groups],
         changes=[
             msgspec.structs.replace(
-                one,
-                title=text,
-                remarks=[ChangeRemark(ChangeKind.NO_SHARE, ("A",), share=(remark,))],
+                one, title=text, remarks=[ChangeRemark(ChangeKind.NO_SHARE, ("A",), share=(remark,))]
             )
             for one in found.changes
         ],

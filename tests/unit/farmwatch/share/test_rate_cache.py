@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -80,7 +79,7 @@ def test_rate_prints_the_cached_rate_and_it_is_that_of_the_rows(farmwatch: Runne
     """The line equals that of settings without a cached rate; the time is printed."""
     kept = farmwatch("rate", "--json", "--log", large)
     read = farmwatch("rate", "--json", "--log", large, "--set", "rate.series_s=7200")
-    assert json.loads(kept.out) == json.loads(read.out) and json.loads(kept.out)["scored_sites"] == LARGE
+    assert kept.json == read.json and kept.json["scored_sites"] == LARGE
     assert "as TALLY's process found it at" in kept.err and "as TALLY's process" not in read.err
     printed = farmwatch("rate", "--log", large)
     assert printed.out.startswith("LLM: 20.0% (")

@@ -20,7 +20,6 @@ CLASSES = {node.name: node for tree in TREES.values() for node in ast.walk(tree)
 
 
 def _lineage(name: str) -> Iterator[str]:
-    """The class and those above it, by name."""
     while name in CLASSES:
         yield name
         bases = CLASSES[name].bases
@@ -38,7 +37,6 @@ def _facts(call: ast.Call) -> set[str]:
 
 
 def _cases(call: ast.Call) -> set[str]:
-    """The values of the fact `case`; {""} without it."""
     cases = [part for keyword in call.keywords if keyword.arg == "case" for part in ast.walk(keyword.value)]
     return {part.value for part in cases if isinstance(part, ast.Constant) and isinstance(part.value, str)} or {""}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tarfile
 from pathlib import Path
 
@@ -45,12 +44,12 @@ def test_check_compares_stored_pages_and_writes_nothing(
     log = f"--log=sqlite:{tmp_path / 'log'}"
     command = ("upgrade", "--check", "--json", "--pages", "6", log, "--set", "measure.workers=1")
     unchanged = farmwatch(*command)
-    same = json.loads(unchanged.out)
+    same = unchanged.json
     assert unchanged.code == Exit.OK
     assert 0 < same["pages"] <= 8
     assert (same["texts"], same["features"], same["verdicts"]) == (0, {}, {})
     ran = farmwatch(*command, "--set", "measure.max_html_bytes=10")
-    changed = json.loads(ran.out)
+    changed = ran.json
     assert ran.code == Exit.PROBLEM
     assert changed["texts"] > 0
     assert changed["verdicts"]

@@ -18,14 +18,7 @@ import zstandard
 
 from lab.detector.regression import rarity
 from lab.detector.report import TrainingReport
-from lab.detector.texts import (
-    TrainingText,
-    balanced_weights,
-    calibration_crop,
-    read_pages,
-    read_texts,
-    training_crop,
-)
+from lab.detector.texts import TrainingText, balanced_weights, calibration_crop, read_pages, read_texts, training_crop
 from lab.detector.training import run_training
 from scoring.errors import BadTrainingData, MissingExtra, TrainingRefused
 from scoring.lite_ngram.detector import LiteNgram
@@ -120,7 +113,7 @@ def test_the_command_trains_the_same_and_prints_it_as_json(trained: Trained, far
     """
     train, dev, out = files(tmp_path)
     ran = farmwatch("train-detector", train, "--dev", dev, "--out", out, "--json")
-    assert json.loads(ran.out) == json.loads((out / "lite-ngram.json").read_bytes())
+    assert ran.json == json.loads((out / "lite-ngram.json").read_bytes())
     assert "Leave one domain out" in ran.err
     assert_same_bytes(tmp_path, trained[0])
 

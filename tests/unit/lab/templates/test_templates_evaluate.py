@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from contextlib import closing
@@ -57,7 +56,7 @@ def test_the_labelled_crosses_have_these_scores(farmwatch: Runner, shared: Path)
     ran = farmwatch("templates", "evaluate", shared / "data" / "dbce", "--json")
     assert ran.code == 0, ran.err
     assert "left out" not in ran.err
-    rows: dict[str, list[dict[str, Any]]] = json.loads(ran.out)
+    rows: dict[str, list[dict[str, Any]]] = ran.json
     by = {
         (by, row["pages"], row["compared"], row["method"], row["nodes"]): row for by, of in rows.items() for row in of
     }
@@ -124,7 +123,7 @@ def test_no_page_of_the_archives_fails(farmwatch: Runner, shared: Path) -> None:
     """All 36 pages of both archives are split."""
     archives = sorted((shared / "data" / "dbce").glob("*.warc.gz"))
     ran = farmwatch("templates", "split", *archives, "--out", "out", "--json")
-    found = json.loads(ran.out)
+    found = ran.json
     assert ran.code == 0 and found["pages"] == 36 and found["sites"] == 2 and found["not_split"] == {}
 
 

@@ -82,7 +82,7 @@ def test_a_page_has_html_text_and_a_line(split: Split, tmp_path: Path) -> None:
 
 def test_json_has_the_totals(split: Split) -> None:
     """With --json the totals are one document."""
-    found = json.loads(split(SITE, "--json")[0].out)
+    found = split(SITE, "--json")[0].json
     assert found["pages"] == 9 and found["sites"] == 1 and found["not_split"] == {}
     assert found["nodes"]["content"] == 9
 

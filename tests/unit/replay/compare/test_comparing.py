@@ -97,11 +97,9 @@ def test_the_reverse_comparison_mirrors_all_flips(log: Log) -> None:
     there, back = compared(log), compared(log, B, A)
     for one in there.rules:
         other = rule(back, one.rule)
-        assert (one.thrown_first, one.thrown_only, one.thrown_any) == (
-            other.let_in_first,
-            other.let_in_only,
-            other.let_in_any,
-        )
+        thrown, let_in = (one.thrown_first, one.thrown_only, one.thrown_any), (one.let_in_first, one.let_in_any)
+        assert thrown == (other.let_in_first, other.let_in_only, other.let_in_any)
+        assert let_in == (other.thrown_first, other.thrown_any)
         assert (one.threshold_a, one.threshold_b) == (other.threshold_b, other.threshold_a)
     assert there.pages.a_only_article == back.pages.b_only_article
     ahead, astern = change(there, "article_share"), change(back, "article_share")
@@ -113,8 +111,8 @@ def test_rules_of_one_ruleset_only_are_named(log: Log) -> None:
     two_runs(log)
     found = compared(log)
     assert (found.only_in_a, found.only_in_b) == (["language"], ["duplicate_share"])
-    assert (rule(found, "language").threshold_a, rule(found, "language").threshold_b) == ("in en", "")
-    assert (rule(found, "min_tokens").threshold_a, rule(found, "min_tokens").threshold_b) == (">= 50", ">= 100")
+    thresholds = {change.rule: (change.threshold_a, change.threshold_b) for change in found.rules}
+    assert (thresholds["language"], thresholds["min_tokens"]) == (("in en", ""), (">= 50", ">= 100"))
 
 
 @pytest.mark.parametrize("b", [A, "again"])
@@ -231,13 +229,8 @@ def test_the_rates_are_those_of_the_rate_command(log: Log) -> None:
 def test_unscored_articles_are_noted_and_not_counted(log: Log) -> None:
     """Unscored articles are not human ones: a remark counts them, and no share of flagged articles includes them."""
     put_run(log, A, RULESETS[A], PAGES, [site("a.example", "llm", pages=6, articles=4, scored=4, flagged=2)])
-    put_run(
-        log,
-        B,
-        RULESETS[B],
-        PAGES,
-        [site("a.example", "unclassifiable", pages=6, articles=4, scored=1, abstained=1, flagged=1)],
-    )
+    in_b = site("a.example", "unclassifiable", pages=6, articles=4, scored=1, abstained=1, flagged=1)
+    put_run(log, B, RULESETS[B], PAGES, [in_b])
     found = compared(log)
     assert (found.a.unscored, found.b.unscored, found.b.abstained) == (0, 2, 1)
     flagged = change(found, "flagged_share")
@@ -375,14 +368,8 @@ def test_groups_count_a_site_in_each_of_its_sources(log: Log) -> None:
     put_run(log, B, RULESETS[B], PAGES, rows[:2])
     found = compared(log)
     groups = {(group.by, group.group): group for group in found.groups}
-    assert list(groups) == [
-        ("source", "file"),
-        ("source", "searx"),
-        ("source", "unknown"),
-        ("rank", "1-3"),
-        ("rank", "11-20"),
-        ("rank", "unknown"),
-    ]
+    named = {"source": ["file", "searx", "unknown"], "rank": ["1-3", "11-20", "unknown"]}
+    assert list(groups) == [(by, group) for by in named for group in named[by]]
     file, unknown = groups["source", "file"], groups["rank", "unknown"]
     assert (file.sites_a, file.sites_b, file.unscored_a) == (2, 2, 2)
     assert (unknown.sites_a, unknown.sites_b) == (1, 0)

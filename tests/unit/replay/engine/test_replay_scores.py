@@ -17,8 +17,14 @@ from replay.compare.comparer import ComparisonRequest, compare
 from replay.engine.bounded_member import BoundedMember
 from replay.engine.runner import Ending
 from replay.engine.summary import summary_of
-from replay.live.score_backlog import backlog, scores_of_backlog
-from replay.rows.scores import announce_detectors, count_unrequested, is_scored, requests_wait
+from replay.rows.scores import (
+    announce_detectors,
+    backlog,
+    count_unrequested,
+    is_scored,
+    requests_wait,
+    scores_of_backlog,
+)
 from replay.rows.site_table import counts_of, read_rows
 from replay.runs.phases import request_phase
 from stream.log.contract import Commit, Output, partition_of

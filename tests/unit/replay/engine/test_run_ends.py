@@ -184,7 +184,7 @@ def test_the_last_error_is_shown_until_the_resume(
     listed = farmwatch("runs", *log).err
     assert f"mine is stopped by an error ({_SAID}): `farmwatch replay --name mine` resumes it" in listed
     assert f"last error: {_SAID}" in farmwatch("runs", "show", "mine", *log).out
-    assert json.loads(farmwatch("runs", "show", "mine", "--json", *log).out)["error"] == _SAID
+    assert farmwatch("runs", "show", "mine", "--json", *log).json["error"] == _SAID
     assert f"mine is stopped, by an error: {_SAID} -> `farmwatch replay --name mine`" in farmwatch("doctor", *log).out
     code, said = _replay(farmwatch, world, "--name", "mine")
     assert (code, f"the last process of this run ended with {_SAID}" in said) == (Exit.OK, True)
@@ -222,7 +222,7 @@ def test_a_dead_letter_counts_for_its_run(world: LiveWorld, farmwatch: Runner) -
     assert (letter.run, letter.stage, letter.topic) == ("mine", "judge", FEATURES)
     log = ("--log", world.url)
     assert "dead letters: 1 record\n" in farmwatch("runs", "show", "mine", *log).out
-    assert json.loads(farmwatch("runs", "show", "live", "--json", *log).out)["dead_letters"] == 0
+    assert farmwatch("runs", "show", "live", "--json", *log).json["dead_letters"] == 0
 
 
 def test_dead_letters_from_before_a_run_are_not_read_for_it() -> None:

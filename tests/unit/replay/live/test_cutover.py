@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from contextlib import closing
@@ -242,13 +241,13 @@ def test_the_command_reports_and_lists(farmwatch: Runner, world: CutoverWorld, m
     assert 'The live run wins. To remove this notice: set judge.ruleset = "notes". To change over: ' in ran.err
     again = farmwatch("cutover", "r1", *settings)
     assert (again.code, "is live already" in again.err) == (Exit.OK, True)
-    back = json.loads(farmwatch("cutover", "--back", "--json", *settings).out)
+    back = farmwatch("cutover", "--back", "--json", *settings).json
     assert (back["live"], back["moved"], back["cutover"]["back"]) == ("first", True, True)
     listed = farmwatch("cutover", "--list", *settings)
     assert [line.split("\t")[0] for line in listed.out.splitlines()] == ["number", "1", "2"]
     assert "lea" in listed.out and "fewer false ones" in listed.out
     assert "before it r1: `farmwatch cutover --back`" in listed.err
-    rows = [json.loads(line) for line in farmwatch("cutover", "--json", *settings).out.splitlines()]
+    rows = farmwatch("cutover", "--json", *settings).lines
     assert [(row["by"] == "lea", row["to_run"]) for row in rows] == [(True, "r1"), (False, "first")]
 
 

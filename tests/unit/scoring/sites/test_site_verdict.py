@@ -122,10 +122,12 @@ def test_a_verdict_agrees_with_its_ratio(flags: list[bool], test: SiteTest) -> N
     """Each verdict lies on its side of the bounds, and its ratio follows from its counts."""
     found = test.decide(of_flags(flags))
     clear = found.pages_used - found.flagged
-    assert math.isclose(found.llr, found.flagged * test.steps.flagged + clear * test.steps.clear, abs_tol=1e-9)
-    assert (found.verdict == "llm") <= (found.llr >= test.bounds.upper)
-    assert (found.verdict == "human") <= (found.llr <= test.bounds.lower)
-    assert (found.verdict == "undecided") <= (test.bounds.lower < found.llr < test.bounds.upper)
+    flagged_step, clear_step = test.steps
+    assert math.isclose(found.llr, found.flagged * flagged_step + clear * clear_step, abs_tol=1e-9)
+    lower, upper = test.bounds
+    assert (found.verdict == "llm") <= (found.llr >= upper)
+    assert (found.verdict == "human") <= (found.llr <= lower)
+    assert (found.verdict == "undecided") <= (lower < found.llr < upper)
 
 
 RATES = st.floats(0.001, 0.999)

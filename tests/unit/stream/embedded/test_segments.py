@@ -19,10 +19,7 @@ def _segment(folder: Path) -> Segment:
     return Segment(folder, 1, lambda _: (1, 1 << 20))
 
 
-@given(
-    st.lists(st.lists(st.binary(min_size=1, max_size=300), max_size=5), max_size=5),
-    st.data(),
-)
+@given(st.lists(st.lists(st.binary(min_size=1, max_size=300), max_size=5), max_size=5), st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 def test_any_selection_reads_back(tmp_path: Path, groups: list[list[bytes]], data: st.DataObject) -> None:
     """Any selection of appended values reads back in order, for any grouping of the appends."""

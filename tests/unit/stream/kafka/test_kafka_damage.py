@@ -43,10 +43,7 @@ def read(*batches: bytearray) -> list[Any]:
 
 
 def test_a_record_that_cannot_be_parsed_is_damage() -> None:
-    """A header name that is not UTF-8 makes its record damaged.
-
-    That record and later ones of its batch are damaged, and the next batch is read.
-    """
+    """A header name that is not UTF-8 damages its record and the rest of its batch; the next batch is read."""
     bad = sealed(bytearray(bytes(batch(0, "xx", "yy", "zz")).replace(b"yy", b"\xff\xff")))
     found = read(bad, batch(3, "xx"))
     assert [(record.offset, bool(damage_of(record))) for record in found] == [

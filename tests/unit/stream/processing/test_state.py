@@ -60,16 +60,9 @@ Read = tuple[int, int, bytes, bytes | None]
 
 @given(many, many, many, many, reads)
 def test_what_was_staged_since_a_mark_is_undone_whole(
-    below: list[StateChange],
-    above: list[StateChange],
-    more: list[StateChange],
-    most: list[StateChange],
-    read: Read,
+    below: list[StateChange], above: list[StateChange], more: list[StateChange], most: list[StateChange], read: Read
 ) -> None:
-    """Every way of reading committed and staged rows gives the result of one dict; next_due is never late.
-
-    After `undo` the state reads, and commits, as it did at the mark, including nested marks.
-    """
+    """Reads give what one dict gives, next_due is never late, and `undo` restores the state at nested marks."""
     base, model = committed(below)
     state = KeyedState(base)
     stage(state, model, above)
