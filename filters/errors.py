@@ -10,10 +10,7 @@ class FiltersError(FarmwatchError):
 
 
 class MissingExtractor(FiltersError):
-    """The extractor's package is not installed.
-
-    The operator runs the `pip install` of the message, or sets another extractor.
-    """
+    """The extractor's package is not installed: install what the message names, or set another extractor."""
 
 
 class WorkersUnavailable(FiltersError):

@@ -97,7 +97,7 @@ Articles = Callable[[int], Iterable[ArticleText]]
 """partition -> its articles"""
 
 
-class _Found(NamedTuple):
+class _Unrequested(NamedTuple):
     """Digests of one partition."""
 
     fetches: SortedDigests
@@ -112,7 +112,7 @@ class UnrequestedTexts:
         """Find the texts of `articles` that are not in `known`, the index of texts with a score or a request."""
         self._articles = articles
         self._known = known
-        self._found: dict[int, _Found] = {}
+        self._digests: dict[int, _Unrequested] = {}
 
     def count(self, partition: int) -> int:
         return len(self._of(partition).texts)
@@ -133,10 +133,10 @@ class UnrequestedTexts:
     def forget(self, partitions: Iterable[int]) -> None:
         """Recompute the unrequested texts of these partitions at their next use."""
         for partition in partitions:
-            self._found.pop(partition, None)
+            self._digests.pop(partition, None)
 
-    def _of(self, partition: int) -> _Found:
-        if partition not in self._found:
+    def _of(self, partition: int) -> _Unrequested:
+        if partition not in self._digests:
             known = self._known()
             texts, fetches = array("Q"), array("Q")
             for article in self._articles(partition):
@@ -144,8 +144,8 @@ class UnrequestedTexts:
                     texts.append(_digest(f"{article.site} {article.text_digest}"))
                     fetches.append(_digest(article.fetch_id))
             different = SortedDigests(texts)
-            self._found[partition] = _Found(SortedDigests(fetches), different, bytearray(len(different)))
-        return self._found[partition]
+            self._digests[partition] = _Unrequested(SortedDigests(fetches), different, bytearray(len(different)))
+        return self._digests[partition]
 
 
 def _digest(text: str) -> int:

@@ -29,11 +29,11 @@ class RulesetReport:
 
     name: str
     digest: str
-    found: RulesetEvaluation
+    evaluation: RulesetEvaluation
 
     def as_json(self) -> dict[str, Any]:
         """The evaluation under the stable names of `--json`."""
-        evaluation, confusion = self.found, self.found.confusion
+        evaluation, confusion = self.evaluation, self.evaluation.confusion
         return {
             "ruleset": self.name,
             "digest": self.digest,
@@ -61,13 +61,15 @@ def report(
 
 def tables_of(report: Sequence[RulesetReport], *, details: bool) -> list[Table]:
     """A summary, pass rates by page type, source and form of URL, and with `details` the rules of each ruleset."""
-    whole = report[0].found
+    whole = report[0].evaluation
     tables = [_summary(report)]
     if whole.labels:
-        tables.append(_matrix("page type", report, [evaluated.found.labels for evaluated in report]))
-    tables.append(_matrix("source", report, [evaluated.found.sources for evaluated in report]))
+        tables.append(_matrix("page type", report, [evaluated.evaluation.labels for evaluated in report]))
+    tables.append(_matrix("source", report, [evaluated.evaluation.sources for evaluated in report]))
     if whole.url_forms:
-        tables.append(_matrix("form of URL", report, [evaluated.found.url_forms for evaluated in report], _WITHOUT_URL))
+        tables.append(
+            _matrix("form of URL", report, [evaluated.evaluation.url_forms for evaluated in report], _WITHOUT_URL)
+        )
     if details:
         tables += [_rules(evaluated) for evaluated in report]
     return tables
@@ -75,7 +77,7 @@ def tables_of(report: Sequence[RulesetReport], *, details: bool) -> list[Table]:
 
 def remarks(report: Sequence[RulesetReport]) -> list[str]:
     """Remarks on the limits of the labels."""
-    evaluation = report[0].found  # the labels are the same for every ruleset
+    evaluation = report[0].evaluation  # the labels are the same for every ruleset
     kinds = ", ".join(map(repr, evaluation.labels))
     said = [
         f"page_type {kind!r} counts as another kind of page: articles are '{PageClass.ARTICLE}', so written"
@@ -96,12 +98,12 @@ def remarks(report: Sequence[RulesetReport]) -> list[str]:
 def _summary(report: Sequence[RulesetReport]) -> Table:
     rows = []
     for evaluated in report:
-        confusion = evaluated.found.confusion
+        confusion = evaluated.evaluation.confusion
         both = confusion.articles.pages and confusion.others.pages  # otherwise keeping all pages is no merit
         rows.append(
             [
                 evaluated.name,
-                *(_of(kept) for kept in (evaluated.found.whole, confusion.articles, confusion.others)),
+                *(f"{k.kept} of {k.pages}" for k in (evaluated.evaluation.whole, confusion.articles, confusion.others)),
                 _decimal(confusion.precision if both else None),
                 _decimal(confusion.recall),
                 _decimal(confusion.f1 if both else None),
@@ -112,25 +114,19 @@ def _summary(report: Sequence[RulesetReport]) -> Table:
 
 
 def _matrix(what: str, report: Sequence[RulesetReport], columns: Sequence[dict[str, KeptShare]], of: str = "") -> Table:
-    rows = [
-        [name, str(kept.pages), *(_percent(column[name]) for column in columns)] for name, kept in columns[0].items()
-    ]
+    rows = [[name, str(kept.pages), *(_percent(c[name]) for c in columns)] for name, kept in columns[0].items()]
     headings = [what, "pages", *(evaluated.name for evaluated in report)]
     return Table(f"Kept{of} by {what}, percent (95% interval)", headings, rows)
 
 
 def _rules(evaluated: RulesetReport) -> Table:
     rows = []
-    for rule in evaluated.found.rules:
+    for rule in evaluated.evaluation.rules:
         counts = (sum(rule.drops), sum(rule.marginal), sum(rule.sole), rule.sole.articles, rule.sole.others)
         shown = ["disabled", *"-----"] if rule.disabled else [str(count) for count in (*counts, sum(rule.unknown))]
         rows.append([rule.name, *shown])
     headings = ["rule", "drops", "marginal", "sole", "sole articles", "sole others", "n/a"]
     return Table(f"What the rules of {evaluated.name} drop", headings, rows)
-
-
-def _of(kept: KeptShare) -> str:
-    return f"{kept.kept} of {kept.pages}"
 
 
 def _percent(kept: KeptShare) -> str:

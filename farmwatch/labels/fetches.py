@@ -30,11 +30,14 @@ class LabelledFetches:
 
     def __init__(self, file: Path) -> None:
         """Read the file; `-` is stdin. Raises FarmwatchError for an unreadable file, or one without a labelled page."""
-        self._file = file
         self._lines = JsonLines([file], PageLabel, "rulesets evaluate")
         self._others = 0
         self._sites: dict[str, str] = {}  # fetch id -> site
-        self.labels = [self._label(judged) for judged in latest_judgements(self._judging())]
+        self.labels: list[Label] = []
+        for page in latest_judgements(self._judging()):
+            self._sites[page.fetch_id] = page.site
+            label = Label(source=file.name, id=page.fetch_id, place=str(file), url=page.url, page_type=page.page_type)
+            self.labels.append(label)
         if self._others:
             message(
                 f"{counted(self._others, 'line')} left out: without a fetch_id, thus no judgement of a page of a log"
@@ -46,12 +49,10 @@ class LabelledFetches:
 
     @property
     def skipped(self) -> int:
-        """Number of lines and pages that could not be used."""
         return self._lines.skipped
 
     @property
     def exit(self) -> Exit:
-        """PROBLEM if anything was skipped."""
         return Exit.PROBLEM if self.skipped else Exit.OK
 
     def measured(self, log: Log, advance: Callable[[int], None] = lambda _: None) -> Iterator[LabelledPage]:
@@ -93,8 +94,3 @@ class LabelledFetches:
                 self._lines.bad(place, "no site, by which its page is found in the log")
             else:
                 yield line
-
-    def _label(self, judged: PageLabel) -> Label:
-        self._sites[judged.fetch_id] = judged.site
-        source, place = self._file.name, str(self._file)
-        return Label(source=source, id=judged.fetch_id, place=place, url=judged.url, page_type=judged.page_type)

@@ -103,10 +103,7 @@ def retraction(page: SamplePage, by: str, at: int) -> Judgement:
 
 
 class PageLabel(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a judgement with which rulesets are evaluated.
-
-    A line without a fetch id is a label of another kind.
-    """
+    """The part of a judgement that rulesets are evaluated with. Without a fetch id it is another kind of label."""
 
     fetch_id: str = ""
     url: str = ""

@@ -123,10 +123,7 @@ class LabelFile:
                 self._unsaid += bool(line.page_type)
 
     def _is_new(self, line: LabelLine, labelled: LabelledText) -> bool:
-        """False for a copy, which would count as another independent text.
-
-        Raises ValueError if the copy has the other label.
-        """
+        """False for a copy, which is no other independent text. Raises ValueError if it has the other label."""
         if line.text is not None:
             what = " ".join(line.text.split())
             if not what:

@@ -104,7 +104,6 @@ class LabelledPages:
 
     @property
     def exit(self) -> Exit:
-        """PROBLEM if anything was skipped."""
         return Exit.PROBLEM if self.skipped else Exit.OK
 
     def narrow(self, is_wanted: Callable[[Label], bool]) -> None:
@@ -127,7 +126,9 @@ class LabelledPages:
                     for (label, page), measures in zip(pages, prepared, strict=True):
                         context = Context(partition, state, Meter(), now_ms=0)
                         stage.process(page, measures, context)
-                        yield LabelledPage(label, _features(context))
+                        output, *_ = context.outputs  # a row of its template may follow
+                        assert output.value is not None
+                        yield LabelledPage(label, decode(Features, output.value))
                     advance(len(batch))
 
     def htmls(self, advance: Callable[[int], None] = lambda _: None) -> Iterator[tuple[Label, str]]:
@@ -179,10 +180,8 @@ class LabelledPages:
             except ValueError as error:
                 self._bad(label.place, f"html/{file.name}: {error}")
             else:
-                yield (
-                    label,
-                    Page(id=label.id, site=label.site, page_id=label.id, url=label.url, encoding="utf-8", body=body),
-                )
+                page = Page(id=label.id, site=label.site, page_id=label.id, url=label.url, encoding="utf-8", body=body)
+                yield label, page
 
     def _bad(self, place: str, reason: object) -> None:
         self.skipped += 1
@@ -217,9 +216,3 @@ def _label(source: str, gold: _GoldLine, place: str) -> Label:
         foreign=gold.foreign or (),
         place=place,
     )
-
-
-def _features(context: Context) -> Features:
-    output, *_ = context.outputs  # a row of its template may follow
-    assert output.value is not None
-    return decode(Features, output.value)

@@ -47,7 +47,12 @@ class LabelsFile:
         try:
             if not stat.S_ISREG(os.fstat(self._fd).st_mode):
                 raise FarmwatchError(f"{file}: is no file that can keep labels: name another one with --out")
-            self._lock()
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise FarmwatchError(
+                    f"{file}: another `farmwatch label` adds to it: wait for it, or name another file with --out"
+                ) from error
             self._read()
         except BaseException:
             os.close(self._fd)
@@ -83,16 +88,7 @@ class LabelsFile:
         temporary.replace(self.file)
 
     def close(self) -> None:
-        """Close it and release its lock."""
         os.close(self._fd)
-
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise FarmwatchError(
-                f"{self.file}: another `farmwatch label` adds to it: wait for it, or name another file with --out"
-            ) from error
 
     def _read(self) -> None:
         judgements: list[Judgement] = []
@@ -102,16 +98,13 @@ class LabelsFile:
                 if not line.endswith(b"\n"):
                     self._mend(line, number, end)
                 elif line.strip():
-                    self._take(line, number, judgements)
+                    try:
+                        if _decoded(line, _Line).fetch_id is not None:
+                            judgements.append(msgspec.structs.replace(_decoded(line, Judgement), text=""))
+                    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                        raise self._no_label(number, str(error)) from error
                 end += len(line)
         self.latest = {said.fetch_id: said for said in latest_judgements(judgements)}
-
-    def _take(self, line: bytes, number: int, judgements: list[Judgement]) -> None:
-        try:
-            if _decoded(line, _Line).fetch_id is not None:
-                judgements.append(msgspec.structs.replace(_decoded(line, Judgement), text=""))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise self._no_label(number, str(error)) from error
 
     def _mend(self, line: bytes, number: int, begins: int) -> None:
         """Handle a last line without an end: cut off after a kill, or written by hand."""

@@ -39,28 +39,24 @@ class Session:
 
     @property
     def labelled(self) -> int:
-        """Number of labelled pages of the sample."""
         return len(self._said())
 
     def press(self, key: str) -> str:
         """Act on a key of ANSWERS, SKIP or UNDO; returns "" or why it was not possible. Raises FarmwatchError."""
         if key == UNDO:
-            return self._undo()
+            if not self._gone:
+                return "there is nothing to undo"
+            page = self.pages[self._gone[-1]]
+            if page.fetch_id in self._labels.latest:
+                self._labels.add(retraction(page, self._by, self._clock()))
+            self._left.appendleft(self._gone.pop())
+            return ""
         if not self._left:
             return "there is no more page"
         number = self._left[0]
         if key != SKIP:
             self._labels.add(judgement(self.pages[number], ANSWERS[key], self._by, self._clock()))
         self._gone.append(self._left.popleft())
-        return ""
-
-    def _undo(self) -> str:
-        if not self._gone:
-            return "there is nothing to undo"
-        page = self.pages[self._gone[-1]]
-        if page.fetch_id in self._labels.latest:
-            self._labels.add(retraction(page, self._by, self._clock()))
-        self._left.appendleft(self._gone.pop())
         return ""
 
     def counts(self) -> dict[str, int]:
@@ -77,9 +73,8 @@ class Session:
         said = self._said()
         for page in self.pages:
             if page.verdict_a != page.verdict_b and page.fetch_id in said:
-                kept, other = (
-                    (page.run_a, page.run_b) if page.verdict_a == PageClass.ARTICLE else (page.run_b, page.run_a)
-                )
+                runs = page.run_a, page.run_b
+                kept, other = runs if page.verdict_a == PageClass.ARTICLE else runs[::-1]
                 articles = articles_of.setdefault(f"kept by {kept}, dropped by {other}", [])
                 articles.append(said[page.fetch_id].page_type == PageClass.ARTICLE)
         return [RulesetChange(what, len(articles), sum(articles)) for what, articles in articles_of.items()]

@@ -40,7 +40,6 @@ class RulesetVerdicts:
         self._by_form: dict[str, list[LabelledVerdict]] = {}
 
     def add(self, page: LabelledPage) -> None:
-        """Judge a page."""
         verdict = self._judged(page, page.features)
         self._pages.append(verdict)
         if page.label.url:
@@ -50,7 +49,6 @@ class RulesetVerdicts:
             self._by_form.setdefault(form, []).append(self._judged(page, with_url(page.features, url)))
 
     def evaluation(self) -> RulesetEvaluation:
-        """The counts over all pages added."""
         return evaluate(self._pages, self._by_form)
 
     def _judged(self, page: LabelledPage, features: Features) -> LabelledVerdict:

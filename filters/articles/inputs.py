@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from filters.extraction.blocks import KIND_MASK, ROW_BYTES, BlockKind
 from filters.quality.names import MEANINGS as QUALITY_MEANINGS
@@ -72,21 +72,17 @@ def inputs_of(pages: Sequence[Features]) -> Floats:
     inputs = np.full((len(pages), len(INPUTS)), np.nan)
     if pages:
         inputs[:, _PLACE_OF_BLOCKS] = _of_blocks([page.blocks for page in pages])
-        inputs[:, _OTHER_PLACES] = [_of_page(page) for page in pages]
+        inputs[:, _OTHER_PLACES] = [
+            [
+                *[value if isinstance(value := page.measures.get(name), int | float) else None for name in _OF_PAGE],
+                page.quality["c4"][_C4_WORDS] if page.quality.get("c4") else None,
+                *_whole(page.quality.get("main", []), len(QUALITY)),
+                *_whole(page.structure, len(STRUCTURE)),
+            ]
+            for page in pages
+        ]
     inputs[np.isnan(inputs)] = UNKNOWN
     return inputs
-
-
-def _of_page(features: Features) -> list[Any]:
-    """The inputs but those of blocks; None = unknown."""
-    measures = features.measures
-    main, cleaned = features.quality.get("main", []), features.quality.get("c4", [])
-    return [
-        *[value if isinstance(value := measures.get(name), int | float) else None for name in _OF_PAGE],
-        cleaned[_C4_WORDS] if cleaned else None,
-        *_whole(main, len(QUALITY)),
-        *_whole(features.structure, len(STRUCTURE)),
-    ]
 
 
 def _of_blocks(tables: Sequence[bytes]) -> Floats:

@@ -97,13 +97,10 @@ class ArticleModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict
         return results
 
     def _sums(self, inputs: Floats) -> Floats:
-        """The logits [pages, kinds] of inputs [pages, INPUTS].
-
-        One search finds the steps of all inputs: numpy orders complex numbers by the real part, the place of the input,
-        then by the imaginary part, its value.
-        """
+        """The logits [pages, kinds] of inputs [pages, INPUTS]."""
         import numpy as np  # slow to import: JUDGE needs it, most commands do not
 
+        # One search finds the steps of all inputs: complex numbers are ordered by place of the input, then by value
         read, edges, table, bias = self._arrays
         places = np.arange(len(read))[:, None]
         values = np.empty((len(read), len(inputs)), complex)
@@ -114,10 +111,7 @@ class ArticleModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict
 
     @cached_property
     def _arrays(self) -> tuple[Any, ...]:
-        """Places in INPUTS of the inputs, their edges one after the other, the rows of their steps, and the bias.
-
-        Rows and bias [kinds] are in whole units, so their sums are exact.
-        """
+        """Places of the inputs, their edges in a row, the rows of their steps, and the bias, both in whole units."""
         import numpy as np
 
         every = list(self.inputs.values())
@@ -136,9 +130,8 @@ class ArticleModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict
         """Article if that is at least as probable as not, else the other kind with the highest logit."""
         if self.probability(logits) >= 0.5 or len(logits) == 1:
             return PageClass.ARTICLE
-        return max((logit, kind) for logit, kind in zip(logits, self.kinds, strict=True) if kind != PageClass.ARTICLE)[
-            1
-        ]
+        others = (pair for pair in zip(logits, self.kinds, strict=True) if pair[1] != PageClass.ARTICLE)
+        return max(others)[1]
 
     def contributions(self, features: Features, kind: str = PageClass.ARTICLE) -> list[Contribution]:
         """The part of each input in the logit of `kind`, the largest first; none for a page without logits."""

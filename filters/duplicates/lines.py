@@ -22,10 +22,7 @@ Identities = npt.NDArray[np.uint32]
 
 
 class Lines(msgspec.Struct, array_like=True, frozen=True):
-    """`main` and `chars`: identity and characters of each line of the main text, in order.
-
-    `page`: the different identities of the page, ascending. All are little-endian uint32.
-    """
+    """Of each main line its identity and characters, and the page's different identities (little-endian uint32)."""
 
     main: bytes = b""
     chars: bytes = b""

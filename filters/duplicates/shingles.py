@@ -56,19 +56,17 @@ def outline(text: str, cap: int) -> Outline:
     encoded = joined.encode("utf-8", "replace")
     hashes = np.fromiter(map(xxhash.xxh3_64_intdigest, encoded.split(b" ")), np.uint64, len(words))
     shingles = _shingles(hashes)
-    ascii_lengths = len(encoded) == len(joined)
-    lengths = _lengths(encoded) if ascii_lengths else np.fromiter(map(len, words), np.int64, len(words))
+    if len(encoded) == len(joined):  # ASCII
+        spaces = np.flatnonzero(np.frombuffer(encoded, np.uint8) == ord(" "))
+        lengths = np.diff(spaces, prepend=-1, append=len(encoded)) - 1
+    else:
+        lengths = np.fromiter(map(len, words), np.int64, len(words))
     return Outline(
         simhash=_simhash(hashes, lengths),
         shingle_count=len(shingles),
         sketch=sketch(shingles.astype(np.uint64), PERMUTATIONS).astype("<u4").tobytes(),  # without hashing them again
         shingles=shingles[:cap].astype("<u4").tobytes(),
     )
-
-
-def _lengths(words: bytes) -> npt.NDArray[np.int64]:
-    spaces = np.flatnonzero(np.frombuffer(words, np.uint8) == ord(" "))
-    return np.diff(spaces, prepend=-1, append=len(words)) - 1
 
 
 def _shingles(words: Hashes) -> npt.NDArray[np.uint32]:

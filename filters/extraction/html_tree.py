@@ -81,7 +81,11 @@ def parse(html: str, parser: Callable[[bool], HTMLParser] = new_parser) -> Any:
     root, stopped = _parsed(data, parser(False))
     if stopped:
         root, stopped = _parsed(data, parser(True))
-        if _depth(root) > MAX_DEPTH:
+        depth = deepest = 0
+        for event, _ in etree.iterwalk(root, events=("start", "end")):
+            depth += 1 if event == "start" else -1
+            deepest = max(deepest, depth)
+        if deepest > MAX_DEPTH:
             raise ParseFailed(ExtractError.TOO_DEEP)
         if stopped:
             raise ParseFailed(ExtractError.PARSER_STOPPED)
@@ -117,11 +121,3 @@ def _gather(root: Any) -> None:
             element.tag = "div"
         body.append(more)
     raise ParseFailed(ExtractError.TOO_MANY_ELEMENTS)
-
-
-def _depth(root: Any) -> int:
-    depth = deepest = 0
-    for event, _ in etree.iterwalk(root, events=("start", "end")):
-        depth += 1 if event == "start" else -1
-        deepest = max(deepest, depth)
-    return deepest

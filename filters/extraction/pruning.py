@@ -67,10 +67,7 @@ _PARTS = tuple(
 
 
 def prune(elements: Sequence[Any], page_size: int) -> bool:
-    """Take the containers out of a tree, of which these are the elements in document order; tells if there were any.
-
-    `page_size`: bytes of the page's visible text, as `filters.structure.page_lines.size_of` counts them.
-    """
+    """Take the containers out of a tree of these elements; tells if there were any. `page_size`: see `size_of`."""
     named = [(elements[place], part) for place, part in sorted(_named(elements).items())]
     if not named:
         return False

@@ -36,10 +36,7 @@ _external: Any = trafilatura.external
 
 
 def by_trafilatura(html: str, tree: Any) -> Extraction:
-    """Extract for recall. If too much of the text is link or code, or unknown, extract again for precision.
-
-    Raises ParseFailed.
-    """
+    """Extract for recall; for precision, if too much is link or code, or unknown. Raises ParseFailed."""
     with _TRAFILATURA:
         recall = _trafilatura(tree, "recall")
         share = 1.0 if recall.link_code_share is None else recall.link_code_share

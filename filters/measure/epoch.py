@@ -7,6 +7,7 @@ update that changes no output changes no epoch.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
@@ -40,15 +41,16 @@ def feature_epoch(
     version_of: Callable[[str], str] = installed_version,
     outputs: Callable[[str], str] = golden_outputs,
 ) -> str:
-    """Digest of the settings marked (epoch) and the library versions. `version_of` raises for a missing library.
+    """Digest of the settings marked (epoch) and the library versions. Raises BadModel for a model without a digest.
 
-    `outputs` measures the golden pages with an extractor; it is called only for versions that are not verified.
-    The file of an extractor's model is not read. Raises BadModel if its name has no digest.
+    `version_of` raises for a missing library; `outputs` measures the golden pages, for versions that are not verified.
     """
     versions = library_versions(settings, version_of)
     verified = {name: VERIFIED[name] for name in versions}
-    if versions != verified and _same_outputs(settings.extractor, outputs):
-        versions = verified
+    if versions != verified:
+        with suppress(FiltersError, ImportError):  # the extractor is not installed
+            ran = (settings.extractor, *EXTRACTORS[settings.extractor].calls)
+            versions = verified if all(outputs(name) == OUTPUTS.get(name) for name in ran) else versions
     meaning = {
         "measures": MEASURES_VERSION,
         "libraries": versions,
@@ -69,13 +71,6 @@ def library_versions(settings: MeasureSettings, version_of: Callable[[str], str]
         except PackageNotFoundError:
             versions[name] = ""
     return versions
-
-
-def _same_outputs(extractor: str, outputs: Callable[[str], str]) -> bool:
-    try:
-        return all(outputs(name) == OUTPUTS.get(name) for name in (extractor, *EXTRACTORS[extractor].calls))
-    except (FiltersError, ImportError):  # the extractor is not installed
-        return False
 
 
 def epoch_settings(settings: MeasureSettings) -> dict[str, str]:

@@ -73,10 +73,7 @@ def extractor(settings: MeasureSettings) -> Extractor:
 
 
 def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: str = "") -> Extraction:
-    """Main text, structure and lines of a page: bytes in the charset `encoding` ("" or wrong: UTF-8), or text.
-
-    Raises MissingExtractor, BadModel.
-    """
+    """Main text, structure and lines of a page: text, or bytes in a charset. Raises MissingExtractor, BadModel."""
     from lxml import etree  # import only in workers
 
     from filters.extraction.html_tree import ParseFailed, parse, readable

@@ -47,7 +47,11 @@ def _serve(pipe: Connection, grace_s: float) -> None:
         from filters.extraction.learned.model import read_model
 
         read_model(model, settings.extractor_model)
-    _load(settings)
+    # the extractor, its fallbacks and the language model are loaded now, so that no page's time limit includes it
+    for sentences in (20, 1):  # the second text is so short that Trafilatura tries its fallbacks
+        measure("", f"<html><body><p>{'Loaded by measuring a page. ' * sentences}</p></body></html>", "", settings)
+    gc.collect()
+    gc.freeze()  # exclude the models' large lists from garbage collection
     pipe.send_bytes(b"")
     pages = msgspec.msgpack.Decoder(RawPage)
     encoder = msgspec.msgpack.Encoder()
@@ -60,14 +64,6 @@ def _serve(pipe: Connection, grace_s: float) -> None:
             answer = encoder.encode(failed(page.url, ExtractError.OUT_OF_MEMORY))
         pipe.send_bytes(answer)
         signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def _load(settings: MeasureSettings) -> None:
-    """Load the extractor, its fallbacks and the language model, so that no page's time limit includes loading."""
-    for sentences in (20, 1):  # the second text is so short that Trafilatura tries its fallbacks
-        measure("", f"<html><body><p>{'Loaded by measuring a page. ' * sentences}</p></body></html>", "", settings)
-    gc.collect()
-    gc.freeze()  # exclude the models' large lists from garbage collection
 
 
 if __name__ == "__main__":

@@ -84,18 +84,15 @@ class ExtractionPool:
         return self._ready and bool(self._workers)
 
     def map(self, pages: Sequence[RawPage]) -> list[PageMeasures]:
-        """Measure pages; results in order, errors inside. A page that lost its worker is retried once.
-
-        Raises WorkersUnavailable.
-        """
+        """Measure pages in order; one that lost its worker is tried once more. Raises WorkersUnavailable."""
         with self._lock:
             if not self._workers:
                 raise WorkersUnavailable("the extraction pool is closed")
             batch = _Batch(deque(enumerate(pages)))
             served = [self._threads.submit(self._serve, place, batch) for place in range(len(self._workers))]
             try:
-                for one in as_completed(served):
-                    one.result()
+                for future in as_completed(served):
+                    future.result()
             except BaseException:  # such as Ctrl-C: drop the pages in progress
                 batch.is_over = True
                 for worker in self._workers:
@@ -146,10 +143,7 @@ class ExtractionPool:
                 self._replace(place)
 
     def _next(self, worker: _Worker, sent: deque[tuple[int, RawPage]], batch: _Batch) -> tuple[int, RawPage] | None:
-        """The next page to send.
-
-        A worker gets a second page only if there are plenty: it may wait behind a slow one.
-        """
+        """The next page to send. A second one is sent only if there are plenty: it may wait behind a slow one."""
         try:
             if not sent:
                 return batch.waiting.popleft()
@@ -192,9 +186,7 @@ class _Worker:
         home = str(Path(__file__).resolve().parents[2])
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, (home, environment.get("PYTHONPATH", ""))))
         environment["OPENBLAS_NUM_THREADS"] = environment["OMP_NUM_THREADS"] = "1"
-        environment["MIMALLOC_ARENA_RESERVE"] = (
-            "16384"  # KiB; otherwise rensa's allocator reserves the whole address space
-        )
+        environment["MIMALLOC_ARENA_RESERVE"] = "16384"  # KiB; else rensa's allocator takes the whole address space
         self._pipe, theirs = Pipe()
         with theirs:  # prints of libraries go to stderr
             self.process = subprocess.Popen(command, stdin=theirs.fileno(), stdout=2, env=environment)
@@ -219,10 +211,7 @@ class _Worker:
         self._pipe.send_bytes(page)
 
     def receive(self) -> bytes:
-        """Receive the answer to a page; its time limit starts now.
-
-        Raises TimeoutError, EOFError, or OSError as `send`.
-        """
+        """Receive an answer; its time limit starts now. Raises TimeoutError, EOFError, or OSError as `send`."""
         if not self._pipe.poll(self._limit_s):
             raise TimeoutError
         self.served += 1

@@ -22,16 +22,8 @@ from filters.no_page.outline import error_class, outline_of
 from filters.no_page.view import PROSE_SIZE, View, body_class, lowered, plain, size_of, title_of, view
 
 REASONS: tuple[str, ...] = (
-    "partial",
-    "not_html",
-    "challenge",
-    "blocked",
-    "login_wall",
-    "consent_wall",
-    "parked",
-    "maintenance",
-    "default_page",
-    "soft_404",
+    *("partial", "not_html", "challenge", "blocked", "login_wall", "consent_wall", "parked", "maintenance"),
+    *("default_page", "soft_404"),
 )
 """In the order in which they are decided."""
 
@@ -54,13 +46,9 @@ _HEADERS = (
     ("x-sucuri-block", "", "blocked"),
 )
 _STATUSES = {
-    401: "login_wall",
-    403: "blocked",
-    407: "login_wall",
-    429: "blocked",
-    451: "blocked",
+    **dict.fromkeys((401, 407, 511), "login_wall"),
+    **dict.fromkeys((403, 429, 451), "blocked"),
     503: "maintenance",
-    511: "login_wall",
 }
 _NOISE = (
     r"(?:https?|errors?|err|code|status|oo+ps|whoops|uh[- ]?oh|oh no|sorry|ups|hoppla|the|this|your|erreur|désolé|"
@@ -74,7 +62,6 @@ _LABEL = re.compile(
     rb"<(?:button|a)(?: [^>]*+)?>((?:[^<]++|<(?!/?(?:button|a)[ >])){1,24})</(?:button|a)|value=[\"']([^\"'<>]{1,80})"
 )
 _ASKED = re.compile(rb"class=[\"']?(?:g-recaptcha|h-captcha|cf-turnstile|frc-captcha)[\"' >]")
-
 
 _Found = tuple[set[str], set[str], set[str], set[str]]
 
@@ -128,10 +115,7 @@ def _reason(status: int, headers: Mapping[str, str], seen: View) -> str:
 
 
 def _found(seen: View) -> tuple[_Found, _Found]:
-    """The reasons that title, headings, marks and text speak for, with all headings and with the first one only.
-
-    Of a longer text only a title's reasons are asked further.
-    """
+    """The reasons of title, headings, marks and text, with all headings and with the first; long: of a title."""
     titles, texts, marks = _automata()
     title = _titled(seen.title)
     titled = set().union(*title.values())
@@ -199,7 +183,7 @@ def _segments(title: str) -> list[str]:
 
 def _titled(title: str) -> dict[str, set[str]]:
     """The segments of a title that speak for reasons, by their letters."""
-    titles, _, _ = _automata()
+    titles = _automata()[0]
     return {_letters(segment): reasons for segment in _segments(title) if (reasons := titles(segment))}
 
 
@@ -219,11 +203,8 @@ def _automata() -> tuple[Callable[[str], set[str]], Callable[[str], set[str]], C
     titles = {reason: f"{_NOISE}(?:{'|'.join(patterns)}){_NOISE}" for reason, patterns in of["titles"].items()}
     texts = {reason: "|".join(patterns) for reason, patterns in of["texts"].items()}
     marks = {reason: "|".join(map(re2.escape, strings)) for reason, strings in of["marks"].items()}
-    return (
-        _automaton(re2.Set.FullMatchSet, titles),
-        _automaton(re2.Set.SearchSet, texts),
-        _automaton(re2.Set.SearchSet, marks),
-    )
+    search = re2.Set.SearchSet
+    return _automaton(re2.Set.FullMatchSet, titles), _automaton(search, texts), _automaton(search, marks)
 
 
 def _automaton(kind: Any, patterns: dict[str, str]) -> Callable[[Any], set[str]]:

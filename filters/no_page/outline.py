@@ -68,7 +68,9 @@ def same(outline: bytes, other: bytes) -> bool:
         return False
     _, error, title, heading, classes, lead = _HEAD.unpack_from(outline)
     _, other_error, other_title, other_heading, other_classes, other_lead = _HEAD.unpack_from(other)
-    alike = _resemblance(outline, other)
+    ours, theirs = (np.frombuffer(one, "<u2", offset=_HEAD.size) for one in (outline, other))
+    used = (ours != _EMPTY) | (theirs != _EMPTY)
+    alike = int(np.count_nonzero((ours == theirs) & used)) / max(1, int(np.count_nonzero(used)))
     rest_equal = (heading, classes) == (other_heading, other_classes)
     if title != other_title:
         return bool(error and other_error) and alike >= _CLASS_SAYS
@@ -80,13 +82,6 @@ def same(outline: bytes, other: bytes) -> bool:
 def error_class(classes: str) -> bool:
     """Whether the classes of a body name an error, as those of WordPress do for a path that it does not know."""
     return bool(_ERROR_CLASS.search(classes))
-
-
-def _resemblance(outline: bytes, other: bytes) -> float:
-    ours, theirs = (np.frombuffer(one, "<u2", offset=_HEAD.size) for one in (outline, other))
-    used = (ours != _EMPTY) | (theirs != _EMPTY)
-    count = int(np.count_nonzero(used))
-    return int(np.count_nonzero((ours == theirs) & used)) / max(1, count)
 
 
 def _lead(view: View) -> str:

@@ -24,9 +24,8 @@ PROSE_SIZE = 160  # of a block that counts as a paragraph of prose
 MAX_CUTS = 8_000  # scripts, comments and the like that are cut
 MAX_HEADINGS = 3
 
-_LOWER = bytes(ord(" ") if chr(code).isspace() or not code else ord(chr(code).lower()) for code in range(128)) + bytes(
-    range(128, 256)
-)
+_ASCII = (" " if chr(code).isspace() or not code else chr(code).lower() for code in range(128))
+_LOWER = "".join(_ASCII).encode() + bytes(range(128, 256))
 _CUT = re.compile(rb"<(?:!--|s(?:cript|tyle|vg|elect)|t(?:emplate|itle|extarea)|n(?:oscript|av)|iframe|object|footer)")
 _UNCLOSED_HIDES_ALL = (b"<!--", b"<script", b"<style")  # as in browsers
 _ANCHOR = re.compile(rb"<a [^<]*+(?:<(?!/?a[ >])[^<]*+){0,24}</a[ >]")
@@ -77,7 +76,13 @@ def view(document: bytes, enough: int = sys.maxsize) -> View:
         if size > enough:
             break
     visible = b"".join(pieces)
-    return View(document, visible, title_of(document), tuple(_headings(visible)), tuple(blocks), size, prose)
+    headings: list[str] = []
+    at = 0
+    while len(headings) < MAX_HEADINGS and (heading := _HEADING.search(visible, at)):
+        at = heading.end()
+        if line := plain(heading[0][:400].removesuffix(b"</h")):
+            headings.append(line)
+    return View(document, visible, title_of(document), tuple(headings), tuple(blocks), size, prose)
 
 
 def title_of(document: bytes) -> str:
@@ -143,8 +148,10 @@ def _pieces(parts: Iterable[bytes]) -> Iterator[bytes]:
             taken = part[start : min(start + PIECE_BYTES, start + left)]
             left -= len(taken)
             piece += taken
-            if len(piece) >= PIECE_BYTES:
-                cut = _cut(piece)
+            if len(piece) >= PIECE_BYTES:  # cut at the last place in no tag and no link, unless in the first half
+                link = piece.rfind(b"<a ")
+                cut = link if piece.find(b"</a", link) < 0 <= link else piece.rfind(b"<")
+                cut = cut if 2 * cut > len(piece) else len(piece)
                 yield piece[:cut]
                 piece = piece[cut:]
         if not left:
@@ -152,25 +159,8 @@ def _pieces(parts: Iterable[bytes]) -> Iterator[bytes]:
     yield piece
 
 
-def _cut(piece: bytes) -> int:
-    """The last place in a piece that is in no tag and in no link; its end if that is in the first half."""
-    link = piece.rfind(b"<a ")
-    cut = link if piece.find(b"</a", link) < 0 <= link else piece.rfind(b"<")
-    return cut if 2 * cut > len(piece) else len(piece)
-
-
 def _blocks(markup: bytes) -> list[str]:
     return _decoded(_TAG.sub(b"", b"\n".join(_TEXT.findall(markup)))).split("\n")
-
-
-def _headings(visible: bytes) -> list[str]:
-    headings: list[str] = []
-    at = 0
-    while len(headings) < MAX_HEADINGS and (heading := _HEADING.search(visible, at)):
-        at = heading.end()
-        if line := plain(heading[0][:400].removesuffix(b"</h")):
-            headings.append(line)
-    return headings
 
 
 def _decoded(text: bytes) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,7 @@ PUNCTUATION = TERMINAL_PUNCTUATION | _characters(
 """Characters that do not make a token a word: terminators, ASCII and other punctuation, control characters."""
 
 
-@lru_cache(maxsize=1)
+@cache
 def table() -> npt.NDArray[np.uint32]:
     """The table: code point -> code << CODE_SHIFT | kind; 0 for white space. Built once (.05 s)."""
     written = np.arange(_WRITTEN, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")

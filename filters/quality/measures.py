@@ -20,10 +20,7 @@ Values = list[float | None]
 
 
 def measure_quality(text: str, tokenizer: str = "whitespace") -> dict[str, Values]:
-    """The values of the main text and of those of its texts that need no other page, which have C4's three counts too.
-
-    Texts with the same lines share their values.
-    """
+    """The values of the main text, C4's and NoPunc; those with the same lines share them, all have C4's counts."""
     tokens = Tokens.of(text, TOKENIZERS[tokenizer])
     cleaned = clean(text)
     values = {text: measure_text(text, tokens, cleaned)}
@@ -37,11 +34,7 @@ def measure_quality(text: str, tokenizer: str = "whitespace") -> dict[str, Value
     if punctuated not in values:
         kept = tokens.of_lines(punctuated_lines(text), punctuated)
         values[punctuated] = measure_text(punctuated, kept, clean(punctuated))
-    return {
-        TextName.MAIN: values[text],
-        TextName.C4: values[cleaned.text],
-        TextName.NOPUNC: values[punctuated],
-    }
+    return {TextName.MAIN: values[text], TextName.C4: values[cleaned.text], TextName.NOPUNC: values[punctuated]}
 
 
 def measure_main(text: str, tokenizer: str = "whitespace") -> Values:

@@ -56,15 +56,10 @@ def ends_sentence(text: str, end: re.Match[str]) -> bool:
     if text[stop] != ".":
         return True
     before = text[max(0, stop - _LONGEST - 1) : stop]
-    return (before.isalpha() and len(before) > _LONGEST) or not _abbreviated(before, follows)
-
-
-def _abbreviated(before: str, follows: str) -> bool:
-    """Whether a full stop is part of an abbreviation; `follows` is the first character of the next word."""
     words = before.split()
-    if not words or before[-1].isspace():
-        return False
+    if (before.isalpha() and len(before) > _LONGEST) or not words or before[-1].isspace():
+        return True  # no abbreviation
     word = words[-1].lstrip("\"'“‘«([¿¡")
     if len(word) == 1:
-        return word.isalpha() and word != "I"
-    return word.lower() in (NUMBERED if follows.isdigit() else TITLES)
+        return word == "I" or not word.isalpha()
+    return word.lower() not in (NUMBERED if follows.isdigit() else TITLES)

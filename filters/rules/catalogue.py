@@ -22,10 +22,8 @@ RULES_VERSION = 4
 `c4.clean`, `punctuated_text` or `own_text` (JUDGE runs them for `scores`) that may change a verdict or the scored text.
 """
 
-_FALLBACK = "fallback"
-_FLAT_PATHS = (_FALLBACK, "plain")  # extraction paths of flat text, without lists and tables
-_BLOCK_CHARS = frozenset({"block_chars"})
-_MODEL = frozenset({"model"})
+_FLAT_PATHS = ("fallback", "plain")  # extraction paths of flat text, without lists and tables
+_BLOCK_CHARS, _MODEL = frozenset({"block_chars"}), frozenset({"model"})
 
 
 def _large_block_share(facts: Facts, rule: Rule) -> Value:
@@ -36,7 +34,7 @@ def _large_block_share(facts: Facts, rule: Rule) -> Value:
 def _link_code_share(facts: Facts, _: Rule) -> Value:
     """The share of the main text. A flat fallback has lost it: that of the page counts."""
     known = facts.measures.get("link_code_share")
-    if known is None and facts.features.extract_path == _FALLBACK:
+    if known is None and facts.features.extract_path == "fallback":
         page = dict(zip(STRUCTURE, facts.features.structure, strict=False))
         anchors = page.get("anchor_share")
         return None if anchors is None else min(anchors + (page.get("page_code_share") or 0.0), 1.0)
@@ -76,10 +74,7 @@ def _by_model(tell: Callable[[ArticleModel, Logits], Value]) -> Callable[[Facts,
 
 
 def _kind(of: str, op: str, what: str, measure: Callable[[Facts, Rule], Value] | None = None, **more: Any) -> RuleKind:
-    """Define a rule. Defaults: the source is the users' notes, the measure is `features.measures[of]`.
-
-    Raises ValueError for a name that no page has there: such a rule could never fail a page.
-    """
+    """Define a rule; its measure is `features.measures[of]`. Raises ValueError if no page has that name."""
     if measure is None and of not in PAGE_MEASURES:
         raise ValueError(f"{of!r} is not in features.measures: give `measure`, or see filters/rules/published.py")
     return RuleKind(

@@ -36,20 +36,17 @@ def differences(a: Ruleset, b: Ruleset) -> list[Difference]:
 
 def shown(difference: Difference) -> tuple[str, str, str, str]:
     """Rule, field, and both values as text: a threshold as the condition that passes, - for none."""
-    a, b = _cell(difference, difference.a), _cell(difference, difference.b)
+    a, b = (_cell(difference, value) for value in (difference.a, difference.b))
     return difference.rule or "(ruleset)", difference.field, a, b
 
 
 def _cell(difference: Difference, value: Any) -> str:
-    if difference.field == "rule":
-        return "-" if value is None else _condition(difference.rule, value["threshold"])
-    if difference.field == "threshold":
-        return _condition(difference.rule, value)
-    return "-" if value is None else _text(value)
-
-
-def _condition(rule: str, threshold: Any) -> str:
-    return "disabled" if threshold is None else f"{RULES[rule].op} {_text(threshold)}"
+    if value is None and difference.field != "threshold":
+        return "-"
+    if difference.field not in ("rule", "threshold"):
+        return _text(value)
+    threshold = value["threshold"] if difference.field == "rule" else value
+    return "disabled" if threshold is None else f"{RULES[difference.rule].op} {_text(threshold)}"
 
 
 def _text(value: Any) -> str:

@@ -127,14 +127,10 @@ def _drops(judged: Sequence[LabelledVerdict], number: int) -> RuleDrops:
     rule = judged[0].verdict.rules[number]
     disabled = rule.threshold is None
     failing = [page for page in judged if rule.name in page.verdict.failed]
-    return RuleDrops(
-        name=rule.name,
-        disabled=disabled,
-        drops=_pages(failing),
-        marginal=_pages([page for page in failing if page.verdict.first_failed == rule.name]),
-        sole=_pages([page for page in failing if len(page.verdict.failed) == 1]),
-        unknown=_pages([page for page in judged if page.verdict.rules[number].outcome == UNKNOWN and not disabled]),
-    )
+    marginal = [page for page in failing if page.verdict.first_failed == rule.name]
+    sole = [page for page in failing if len(page.verdict.failed) == 1]
+    unknown = [page for page in judged if page.verdict.rules[number].outcome == UNKNOWN and not disabled]
+    return RuleDrops(rule.name, disabled, *map(_pages, (failing, marginal, sole, unknown)))
 
 
 def _pages(judged: Sequence[LabelledVerdict]) -> Pages:

@@ -19,17 +19,9 @@ def judge(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "
 
 
 def judge_and_text(
-    features: Features,
-    ruleset: Ruleset,
-    *,
-    now_ms: int = 0,
-    run: str = "live",
-    logits: ModelLogits = NO_LOGITS,
+    features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "live", logits: ModelLogits = NO_LOGITS
 ) -> tuple[Verdict, str]:
-    """Judge a page; also return the text to score ("" for a dropped page). The verdict has its digest.
-
-    `logits`: those of the article models that are known already.
-    """
+    """Judge a page; also return the text to score ("" for a dropped page). `logits` are known already."""
     facts = Facts(features, ruleset.blocks, ruleset.reads, logits)
     outcomes: list[RuleOutcome] = []
     failed: list[str] = []

@@ -46,9 +46,7 @@ class Rule:
     patterns: tuple[tuple[str, UrlPattern], ...] = ()
     model: ArticleModel | None = None
     text: TextName | None = None  # None = the one that the ruleset reads
-    any_pattern: UrlPattern | None = field(
-        default=None, compare=False
-    )  # matches if any pattern matches; None = not available
+    any_pattern: UrlPattern | None = field(default=None, compare=False)  # of all patterns; None = not available
 
 
 class Facts:

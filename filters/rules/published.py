@@ -25,10 +25,10 @@ _RULES: dict[str, tuple[str, ...]] = {
         *_TOPS,
         *_DUPLICATES,
     ),
-    "c4": (*("lorem_ipsum", "curly_bracket", "min_sentences"),),
+    "c4": ("lorem_ipsum", "curly_bracket", "min_sentences"),
     "fineweb": (
         *("min_punctuated_line_share", "max_short_line_share", "max_duplicate_line_char_share"),
-        *("max_newlines_per_word",),
+        "max_newlines_per_word",
     ),
     "dolma": (
         *("min_words", "max_words", "min_median_word_chars", "max_median_word_chars", "max_symbol_word_share"),
@@ -40,7 +40,6 @@ _RULES: dict[str, tuple[str, ...]] = {
     ),
 }
 _MEASURES = {"c4_lorem_ipsum": "c4_lorem_ipsum_lines", "c4_curly_bracket": "c4_curly_bracket_lines"}  # exceptions
-_LIMITS: dict[str, dict[str, Any]] = {"stop_words": {"whole": True, "high": 8}}
 _SOURCES = {
     "gopher": "Gopher, arXiv:2112.11446",
     "c4": "C4, JMLR 21:140",
@@ -54,21 +53,20 @@ def _kind(family: str, rule: str) -> RuleKind:
     own = _MEASURES.get(f"{family}_{rule}", f"{family}_{measured}")
     of = own if own in MEANINGS else measured
     position = MEASURES.index(of)  # computed once, not per page
-    limits = {"op": ">=" if rule.startswith("min_") else "<=", **_LIMITS.get(of, _limits(of))}
+    limits: dict[str, Any] = {"whole": not of.endswith(("_share", "_chars", "_per_word"))}
+    if of.endswith("_share") and "top_" not in of:  # the pairs of "a a a a" have twice its characters
+        limits = {"high": 1}
+    elif of == "stop_words":
+        limits = {"whole": True, "high": 8}
     return RuleKind(
         measure=lambda facts, rule: facts.quality(rule)[position],
         of=of,
         what=MEANINGS[of],
         source=_SOURCES[family],
         fields=frozenset({"text"}),
+        op=">=" if rule.startswith("min_") else "<=",
         **limits,
     )
-
-
-def _limits(of: str) -> dict[str, Any]:
-    if of.endswith("_share") and "top_" not in of:  # the pairs of "a a a a" have twice its characters
-        return {"high": 1}
-    return {"whole": not of.endswith(("_share", "_chars", "_per_word"))}
 
 
 QUALITY_RULES = {f"{family}_{rule}": _kind(family, rule) for family, rules in _RULES.items() for rule in rules}

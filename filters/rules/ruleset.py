@@ -80,10 +80,7 @@ class Ruleset:
 
 
 def rule_fields(rule: Rule) -> dict[str, Any]:
-    """A rule in normal form: 1 is 1.0, -0.0 is 0.0, lists are sorted.
-
-    Patterns keep their order: the first match wins.
-    """
+    """A rule in normal form: 1 is 1.0, -0.0 is 0.0, lists are sorted; of patterns, the first match wins."""
     fields: dict[str, Any] = {"threshold": rule.threshold, "on_unknown": "drop" if rule.drop_unknown else "pass"}
     if isinstance(rule.threshold, list):
         fields["threshold"] = sorted(set(rule.threshold))
@@ -107,10 +104,7 @@ def shipped_rulesets() -> list[str]:
 
 
 def load_ruleset(name_or_path: str | Path) -> Ruleset:
-    """Load a shipped ruleset by name, or a file by its path (".toml"); the file's name is its name.
-
-    Raises BadRuleset.
-    """
+    """Load a shipped ruleset by name, or a file by its path (".toml"), whose name it has. Raises BadRuleset."""
     text = str(name_or_path)
     if text.endswith(".toml") or "/" in text:
         return _read(Path(text))
@@ -168,10 +162,7 @@ class _File(msgspec.Struct):
 
 
 def parse_ruleset(source: str, name: str, where: str = "", folder: Path | None = None) -> Ruleset:
-    """Read a ruleset from TOML text; `where` names it in errors, `folder` has its article models.
-
-    Raises BadRuleset with one line per bad rule.
-    """
+    """Read a ruleset from TOML; `where` names it in errors. Raises BadRuleset with a line per bad rule."""
     where = where or name
     try:
         file = _converted(read_toml(source, MOST_BYTES), _File, _File.__struct_fields__)

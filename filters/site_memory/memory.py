@@ -54,7 +54,6 @@ class Likeness(NamedTuple):
     template_id: str | None = None
 
     def measures(self) -> dict[str, float | str | None]:
-        """The measures by name."""
         return {name: value for name, value in self._asdict().items() if name != "template_lines"}
 
 
@@ -64,11 +63,8 @@ class SiteMemory:
     def __init__(self, caps: SiteCaps = SITE_CAPS, cached_bytes: int = _CACHED_BYTES) -> None:
         """Beyond `cached_bytes` the least recently used site is read again."""
         self._pages_cap = caps.pages_per_site
-        self._caps: dict[Kind, int] = {
-            "chunks": caps.chunk_ids_per_site,
-            "shingles": caps.shingles_per_site,
-            "lines": caps.lines_per_site,
-        }
+        chunks, shingles, lines = caps.chunk_ids_per_site, caps.shingles_per_site, caps.lines_per_site
+        self._caps: dict[Kind, int] = {"chunks": chunks, "shingles": shingles, "lines": lines}
         self._cached_cap = cached_bytes
         self._sites: OrderedDict[tuple[int, str], SitePages] = OrderedDict()
         self._cached = 0
@@ -143,10 +139,7 @@ class SiteMemory:
         return {_name(number) for number in np.unique(self._site(state, partition, site).heads["template"]) if number}
 
     def take_out(self, state: SiteKeyedState, partition: int, site: str, page_id: str) -> None:
-        """Remove the content of a page and keep its place.
-
-        Adding the page again restores it, unless a cap had cut it.
-        """
+        """Remove the content of a page, which is added again in its place, unless a cap had cut it."""
         memory = self._site(state, partition, site)
         if page_id in memory.pages and (row := memory.row(page_id)).shingle_count:
             before = memory.size_bytes
@@ -167,10 +160,7 @@ class SiteMemory:
             self._cached -= self._sites.pop(key).size_bytes
 
     def _row(self, order: int, chunks: Chunks, outline: Outline, lines: Lines) -> StoredPage:
-        """Build the row of a page.
-
-        Beyond a cap it keeps the smallest identities, because similar pages keep the same ones.
-        """
+        """The row of a page. Beyond a cap it keeps the smallest identities, as similar pages do."""
         ids = np.unique(chunks.ids)[: self._caps["chunks"]]
         shingles = np.frombuffer(outline.shingles, "<u4")[: self._caps["shingles"]]
         held = np.frombuffer(lines.page, "<u4")[: self._caps["lines"]]

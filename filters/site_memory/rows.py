@@ -101,17 +101,13 @@ def read_rows(state: SiteKeyedState, site: str) -> dict[str, StoredPage]:
     after: bytes | None = None
     while True:
         scanned = state.scan(prefix, _SCAN_ROWS, after)
-        rows.extend((key[len(prefix) :].decode(), _row(value)) for key, value in scanned)
+        for key, value in scanned:
+            head, start = np.frombuffer(value, HEAD, 1), HEAD.itemsize
+            ids: dict[Kind, Ids] = {}
+            for kind, dtype in KINDS.items():
+                ids[kind] = np.frombuffer(value, dtype, int(head[kind][0]), start)
+                start += ids[kind].nbytes
+            rows.append((key[len(prefix) :].decode(), StoredPage(head, ids)))
         if len(scanned) < _SCAN_ROWS:
             return dict(sorted(rows, key=lambda named: named[1].order))
         after = scanned[-1][0]
-
-
-def _row(value: bytes) -> StoredPage:
-    head = np.frombuffer(value, HEAD, 1)
-    ids: dict[Kind, Ids] = {}
-    start = HEAD.itemsize
-    for kind, dtype in KINDS.items():
-        ids[kind] = np.frombuffer(value, dtype, int(head[kind][0]), start)
-        start += ids[kind].nbytes
-    return StoredPage(head, ids)

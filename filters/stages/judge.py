@@ -47,10 +47,7 @@ class JudgeStage(Stage):
         may_request: Callable[[], bool] = lambda: True,
         is_behind: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Requests name `detector` ("" = any). A replay sends them while `may_request` is true.
-
-        The live run drops `known` once `is_behind` is false.
-        """
+        """Requests name `detector` ("" = any), of a replay while `may_request`; live drops `known` once not behind."""
         self.ruleset = ruleset
         self.run = run
         self._names = names or names_of(run, is_live=not replays)

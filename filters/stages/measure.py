@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
+from itertools import compress
+from typing import Any, ClassVar
 
 from filters.measure.epoch import feature_epoch
 from filters.measure.page_measures import PageMeasures, RawPage
@@ -33,16 +34,12 @@ _CANARY_KEPT_MS = 7 * DAY_MS
 
 
 class MeasureStage(Stage):
-    """Emits one features record per fetched page. Keeps a row for each template of a site's pages in memory.
-
-    Deletes the memory of a canary site a week after its last page.
-    """
+    """Emits features of each fetched page and rows of templates. Forgets a canary site after a week."""
 
     name: ClassVar[str] = "measure"
     inputs: Mapping[str, type[Record]] = {topics.PAGES: Page}
-    max_records = (
-        64  # a page takes tens of milliseconds: small batches give early results and repeat little after a crash
-    )
+    # a page takes tens of milliseconds: small batches give early results and repeat little after a crash
+    max_records = 64
 
     def __init__(
         self,
@@ -55,10 +52,7 @@ class MeasureStage(Stage):
         metrics: Metrics | None = None,
         caps: SiteCaps = SITE_CAPS,
     ) -> None:
-        """Start workers unless a pool is given; `close` closes the pool.
-
-        Each features topic has its own site memory.
-        """
+        """Start workers unless a pool is given; `close` closes it. Each features topic has its own site memory."""
         self.epoch = feature_epoch(settings)
         self.run = run
         names = names or names_of(run)
@@ -71,19 +65,15 @@ class MeasureStage(Stage):
         self._metrics = metrics
         self._tokenizer = settings.tokenizer
 
-    def prepare(self, records: Sequence[Record]) -> Sequence[PageMeasures | None]:
+    def prepare(self, records: Sequence[Any]) -> Sequence[PageMeasures | None]:
         """Measure the fetched pages of a batch in the worker processes; None for the others."""
-        fetched = [page for page in records if isinstance(page, Page) and page.outcome == FetchOutcome.FETCHED]
-        # the content belongs to the final URL of the redirects
-        raw = [
+        is_fetched = [isinstance(page, Page) and page.outcome == FetchOutcome.FETCHED for page in records]
+        raw = [  # the content belongs to the final URL of the redirects
             RawPage(page.final_url or page.url, page.encoding, page.body, page.status or 200, page.headers)
-            for page in fetched
+            for page in compress(records, is_fetched)
         ]
         results = iter(self._pool.map(raw))
-        return [
-            next(results) if isinstance(page, Page) and page.outcome == FetchOutcome.FETCHED else None
-            for page in records
-        ]
+        return [next(results) if fetched else None for fetched in is_fetched]
 
     def process(self, record: Page, prepared: PageMeasures | None, ctx: Context) -> None:
         if prepared is None:

@@ -31,10 +31,7 @@ _data = partial(etree.tostring, method="text", encoding="utf-8", with_tail=False
 
 
 def structure_measures(elements: Sequence[Any], visible: bytes, html: str, url: str) -> Measures:
-    """Name -> value of the measures of a page, except `main_share`; a measure that is left out is unknown.
-
-    `elements` of the tree of `html`, in document order; `visible`: its visible text. The tree is not changed.
-    """
+    """Name -> value of a page's measures, but `main_share`; `elements` in order, `visible` text. The tree stays."""
     of: defaultdict[str, list[Any]] = defaultdict(list)
     for element in elements:
         of[element.tag].append(element)
@@ -107,10 +104,7 @@ def _bytes_of(elements: Iterable[Any], *, most: int, most_read: int) -> int:
 
 
 def _records_and_hidden(elements: Sequence[Any], of: Mapping[str, Sequence[Any]]) -> tuple[list[Any], set[Any]]:
-    """The siblings of the most frequent tag and class, if they are enough; the blocks that an attribute hides.
-
-    `of`: tag -> its elements. Of tags and classes as frequent, that of the first element.
-    """
+    """The siblings of the most frequent tag and class, if enough (a tie: the first); hidden blocks."""
     alike: list[list[Any]] = []
     hidden: set[Any] = set()
     for tag in _BLOCKS:
@@ -136,15 +130,12 @@ def _names(html: str, word: str) -> bool:
     at = html.find(word)
     while at >= 0:
         name, equals, value = html[max(at - _NAMED_CHARS, 0) : at].rpartition("=")
-        if equals and name[-12:].rstrip().lower().endswith(_NAMING) and _is_open(value.lstrip()):
+        value = value.lstrip()
+        is_open = value[:1] in "\"'" and value.count(value[:1]) == 1  # within its quotes, or without any
+        if equals and name[-12:].rstrip().lower().endswith(_NAMING) and is_open:
             return True
         at = html.find(word, at + len(word))
     return False
-
-
-def _is_open(value: str) -> bool:
-    """Whether the start of an attribute's value is within its quotes, or has none."""
-    return value[:1] in "\"'" and value.count(value[:1]) == 1
 
 
 def _heading_measures(titles: Sequence[Any], headings: Sequence[Any]) -> dict[str, float | None]:

@@ -32,7 +32,10 @@ _TYPES = {name: frozenset(types.split()) for name, types in _KINDS.items()}
 
 def metadata_measures(metas: Sequence[Any], scripts: Sequence[Any]) -> dict[str, float | None]:
     """Dates, authors and types of `meta` and `script` elements; types are unknown where the page gives none."""
-    meta = _contents(metas)
+    meta: dict[str, str] = {}  # name in lower case -> content of the first element with it
+    for element in metas:
+        if name := element.get("property") or element.get("name") or element.get("itemprop"):
+            meta.setdefault(name.strip().lower(), element.get("content", "").strip())
     data = "\n".join(script.text or "" for script in scripts if "ld+json" in script.get("type", "").lower())
     measures: dict[str, float | None] = {
         "meta_date": float(any(meta[name] for name in _DATES.intersection(meta))),
@@ -53,13 +56,3 @@ def metadata_measures(metas: Sequence[Any], scripts: Sequence[Any]) -> dict[str,
             og_article_dated=float(is_article and "article:published_time" in meta),
         )
     return measures
-
-
-def _contents(metas: Sequence[Any]) -> dict[str, str]:
-    """Name in lower case -> content of the first meta element with it."""
-    contents: dict[str, str] = {}
-    for element in metas:
-        name = element.get("property") or element.get("name") or element.get("itemprop")
-        if name:
-            contents.setdefault(name.strip().lower(), element.get("content", "").strip())
-    return contents

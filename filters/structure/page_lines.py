@@ -28,10 +28,7 @@ _CUT = etree.XSLT(
 
 
 def visible_text(root: Any) -> bytes:
-    """The text of the tree, in UTF-8, without what a reader does not see, and with `_EDGE` around blocks and at `br`.
-
-    The tree is not changed.
-    """
+    """The text of a tree that a reader sees, with `_EDGE` around blocks and at `br`; the tree stays."""
     return bytes(_CUT(root))
 
 

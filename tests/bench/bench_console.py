@@ -41,17 +41,7 @@ from stream.log.contract import Message, Output, partition_of
 from stream.opening import open_log
 from stream.processing.dead_letters import dead_letter
 from stream.schema.records import Page, RatePoint, Record, SiteState, encode
-from stream.schema.topics import (
-    FEATURES,
-    HITS,
-    PAGES,
-    RATES,
-    SCORES,
-    SITE_TERMS,
-    SITES,
-    VERDICTS,
-    all_topics,
-)
+from stream.schema.topics import FEATURES, HITS, PAGES, RATES, SCORES, SITE_TERMS, SITES, VERDICTS, all_topics
 from tests.bench.timing import apart, argument, memory_mib
 from tests.support.front_door import DETECTOR, article_html
 from tests.support.pages.page_records import text_score
@@ -74,7 +64,6 @@ class Kind(NamedTuple):
 
 
 def main() -> None:
-    """Print every figure."""
     sites, pages, requests = argument(1, 100_000), argument(2, 1_000_000), argument(3, 10_000)
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:{folder}/log"
@@ -122,8 +111,6 @@ def idle(pid: int, seconds: float = 60.0) -> None:
 
 
 class Client:
-    """Asks a console over one connection."""
-
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
         self._cookie = ""
@@ -153,14 +140,13 @@ class Client:
         for n in range(requests):
             kind = kinds[n % len(kinds)]
             path, mark, query = rng.choice(kind.paths).partition("?")
+            asked = f"{path}{'.json' if n // len(kinds) % 2 else ''}{mark}{query}"
             began = time.perf_counter()
-            while (
-                answer := self.get(f"{path}{'.json' if n // len(kinds) % 2 else ''}{mark}{query}")
-            ).status == 202:  # it is being found for the first time
+            while (answer := self.get(asked)).status == 202:  # it is being found for the first time
                 times[kind.name].append(self.last_s)
                 time.sleep(1)
             if answer.status != 200:
-                sys.exit(f"{path}{mark}{query}: {answer.status} {self.body[:300]!r}")
+                sys.exit(f"{asked}: {answer.status} {self.body[:300]!r}")
             first.setdefault(kind.name, time.perf_counter() - began)
             times[kind.name].append(self.last_s)
             if n + 1 in MARKS:
@@ -196,19 +182,19 @@ def kinds_of(sites: int) -> list[Kind]:
         Kind("site of 1 page", [f"/site?site={site_name(1)}"]),
         Kind("site of 10 pages", [f"/site?site={site}" for site in some]),
         Kind("site of 1,000 pages", [f"/site?site={site_name(0)}"]),
-        Kind("page", [f"/page?{urlencode({'url': page_url(site, 1)})}" for site in some]),
-        *(
-            Kind(f"page after {n} others", [f"/page?{urlencode({'url': page_url(site_name(0), n)})}"])
-            for n in (40, 500)
-        ),
-        Kind("page, another ruleset", [f"/page?{urlencode({'url': page_url(s, 1), 'ruleset': 'c4'})}" for s in some]),
+        Kind("page", [_page(site, 1) for site in some]),
+        *(Kind(f"page after {n} others", [_page(site_name(0), n)]) for n in (40, 500)),
+        Kind("page, another ruleset", [_page(site, 1, ruleset="c4") for site in some]),
         *(Kind(name, [f"/{name}"]) for name in ("crawl", "runs", "letters", "health")),
     ]
 
 
+def _page(site: str, n: int, **more: str) -> str:
+    return f"/page?{urlencode({'url': page_url(site, n), **more})}"
+
+
 @contextmanager
 def console(url: str) -> Iterator[tuple[Client, int]]:
-    """A running console of the log."""
     port = free_port()
     command = [sys.executable, "-m", "farmwatch", "console", "--log", url]
     sets = (f"console.port={port}", f"console.token={TOKEN}", f"log.partitions={PARTITIONS}")
@@ -256,14 +242,11 @@ def keep_writing(url: str, sites: int) -> None:
 
 def floor(index: Path) -> None:
     """Bare queries of the table of sites, on one connection and without HTTP."""
-    real = "substr(site, -8) <> '.invalid'"
+    real, by_flagged = "substr(site, -8) <> '.invalid'", "ORDER BY flagged DESC, site DESC"
     with closing(sqlite3.connect(index)) as database:
         for name, query in (
             ("by site", "SELECT * FROM site WHERE site > 's5' ORDER BY site LIMIT 50"),
-            (
-                "by flagged",
-                f"SELECT * FROM site WHERE {real} AND flagged < 2 ORDER BY flagged DESC, site DESC LIMIT 50",
-            ),
+            ("by flagged", f"SELECT * FROM site WHERE {real} AND flagged < 2 {by_flagged} LIMIT 50"),
             ("none found", "SELECT * FROM site WHERE instr(site, 'zq') > 0 LIMIT 50"),
         ):
             times = []
@@ -320,7 +303,6 @@ def peer(index: Path, sites: int) -> None:
 
 
 def free_port() -> int:
-    """A port that is free now."""
     with closing(socket.create_server(("127.0.0.1", 0))) as probe:
         return int(probe.getsockname()[1])
 
@@ -340,18 +322,15 @@ def figures(times: Sequence[float]) -> str:
 
 
 def cpu_of(pid: int) -> float:
-    """CPU seconds of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def site_name(n: int) -> str:
-    """The name of a site."""
     return f"s{n}.d{n // 2}.example"
 
 
 def page_url(site: str, n: int) -> str:
-    """The address of a site's page."""
     return f"https://{site}/articles/{n}/a-page-of-a-site"
 
 
@@ -369,13 +348,8 @@ class Maker:
     def page(self, site: str, n: int) -> Iterator[Output]:
         """The records of page `n` of a site; its text is short but on the first site."""
         kind, url = n % 3, page_url(site, n)
-        at: dict[str, Any] = {
-            "id": fetch_id(url, 1),
-            "site": site,
-            "page_id": page_id(url),
-            "url": url,
-            "fetched_at": 1_000 * n + 1,
-        }
+        at: dict[str, Any] = {"site": site, "page_id": page_id(url), "url": url}
+        at |= {"id": fetch_id(url, 1), "fetched_at": 1_000 * n + 1}
         features, verdict = self._features[kind], self._verdicts[kind]
         yield _output(PAGES, Page(**at, status=200, body=self._bodies[kind]))
         text = features.text if site == site_name(0) else features.text[:100]
@@ -387,31 +361,15 @@ class Maker:
             yield _output(SCORES, score, score_key(score))
 
     def site(self, site: str, articles: int, flagged: int, n: int) -> SiteState:
-        """The row of a site."""
         verdict = ("llm", "human", "human", "undecided")[n % 4] if articles else "unclassifiable"
-        return SiteState(
-            id=site,
-            site=site,
-            verdict=verdict,
-            detector=DETECTOR,
-            ruleset=RULES.name,
-            digest=RULES.digest,
-            method_digest="0123abcd",
-            pages=articles + 1,
-            articles=articles,
-            scored=articles,
-            flagged=min(articles, flagged),
-            dropped_by={"language": 2, "words": 1},
-            sources=[f"source{n % 4}"],
-            queries=[f"q{n % 500}"],
-            best_rank=1 + n % 30,
-            days=[20_000 + n % 90],
-            updated_at=1_700_000_000_000 + 7_919 * n % 10_000_019,
-        )
+        row: dict[str, Any] = {"verdict": verdict, "updated_at": 1_700_000_000_000 + 7_919 * n % 10_000_019}
+        row |= {"detector": DETECTOR, "ruleset": RULES.name, "digest": RULES.digest, "method_digest": "0123abcd"}
+        row |= {"pages": articles + 1, "articles": articles, "scored": articles, "flagged": min(articles, flagged)}
+        row |= {"dropped_by": {"language": 2, "words": 1}, "sources": [f"source{n % 4}"], "queries": [f"q{n % 500}"]}
+        return SiteState(id=site, site=site, best_rank=1 + n % 30, days=[20_000 + n % 90], **row)
 
 
 def write(url: str, sites: int, pages: int) -> None:
-    """Write the log."""
     rng, maker = np.random.default_rng(3), Maker()
     scored = np.where(rng.random(sites) < 0.7, np.minimum(rng.geometric(0.25, sites), 20), 0)
     flagged = rng.binomial(scored, np.where(rng.random(sites) < 0.15, 0.8, 0.05))
@@ -441,7 +399,6 @@ def write(url: str, sites: int, pages: int) -> None:
 
 
 def letters() -> Iterator[Output]:
-    """Dead letters of a few reasons."""
     for n in range(LETTERS):
         site, error = site_name(n), (KeyError, ValueError, OSError)[n % 3]("broken")
         message = Message(HITS, partition_of(site, PARTITIONS), n, site.encode(), b"{" * 5_000, {}, 0)
@@ -454,16 +411,9 @@ def points() -> Iterator[Output]:
     for n in range(POINTS):
         for series in range(SERIES):
             group = f"g{series}" if series else ""
-            point = RatePoint(
-                id=f"{group} {n}",
-                site="",
-                at=now - n * 3_600_000,
-                by=group and "rank",
-                group=group,
-                share=0.2,
-                share_low=0.1,
-                share_high=0.3,
-            )
+            of_time: dict[str, Any] = {"at": now - n * 3_600_000, "by": group and "rank", "group": group}
+            shares = {"share": 0.2, "share_low": 0.1, "share_high": 0.3}
+            point = RatePoint(id=f"{group} {n}", site="", **of_time | shares)
             yield Output(RATES, 0, point.id.encode(), encode(point))
 
 

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import Any
 
 from crawler.fetch.jobs import FetchResult, Job
 from crawler.frontier.frontier import Frontier
@@ -28,15 +29,7 @@ from crawler.settings import CrawlSettings
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from stream.schema.vocabulary import FetchOutcome
-from tests.bench.frontier_builder import (
-    PARTITIONS,
-    EmbeddedShelf,
-    LocalShelf,
-    Shelf,
-    build,
-    settle_cache,
-    size_bytes,
-)
+from tests.bench.frontier_builder import PARTITIONS, EmbeddedShelf, LocalShelf, Shelf, build, settle_cache, size_bytes
 from tests.bench.timing import argument, wall_and_cpu_s
 
 SMALLEST = 10_000
@@ -49,8 +42,6 @@ _BODY = "".join(f'<a href="/articles/{n:09}/found.html">An article</a>\n' for n 
 
 @dataclass(slots=True)
 class Cost:
-    """Cost per page, in microseconds."""
-
     claim: float  # wall
     cpu: float  # of all
     rest: float  # wall, without the claim
@@ -85,8 +76,7 @@ def _measure(kind: Callable[[Path], Shelf], folder: Path, size: int) -> tuple[Co
     small = size == SMALLEST
     costs: dict[bool, list[Cost]] = {False: [], True: []}
     shelf: Shelf | None = None
-    rows = built_s = opened_s = 0.0
-    bytes_a_url = 0.0
+    rows = built_s = opened_s = bytes_a_url = 0.0
     for is_cold in (False, True):
         for _ in range(_ROUNDS):
             if shelf is None or small:
@@ -153,19 +143,9 @@ def _frontier(state: KeyedState, settings: CrawlSettings, robots: RobotsShelf, n
 
 
 def _answer(job: Job, now_ms: int) -> FetchResult:
-    return FetchResult(
-        job=job,
-        outcome=FetchOutcome.FETCHED,
-        started_ms=now_ms,
-        status=200,
-        final_url=job.url,
-        headers={"content-type": "text/html"},
-        content_type="text/html",
-        encoding="utf-8",
-        body=_BODY,
-        packed=b"packed",
-        duration_ms=100,
-    )
+    html: dict[str, Any] = {"headers": {"content-type": "text/html"}, "content_type": "text/html"}
+    html |= {"encoding": "utf-8", "body": _BODY, "packed": b"packed", "duration_ms": 100, "status": 200}
+    return FetchResult(job=job, outcome=FetchOutcome.FETCHED, started_ms=now_ms, final_url=job.url, **html)
 
 
 def _median(costs: list[Cost]) -> Cost:

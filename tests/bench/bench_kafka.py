@@ -44,7 +44,8 @@ class _Bench:
         topics = [Topic(name, PARTITIONS) for name in names]
         self.log.create([*topics, Topic("state.s", PARTITIONS, CleanupPolicy.COMPACT)])
         self.member = self._joined("bench", "in", "s")
-        self.bare = self._producer("bare")
+        self.bare: Any = KafkaProducer(**self.settings.producer_options(broker(), f"{self.prefix}bare"))
+        self.bare.init_transactions()
         chance = random.Random(1)
         # As a page record: mostly compressed already, with a part that is not.
         self.bodies = [chance.randbytes(_RECORD_BYTES - 3000) + b"headers " * 375 for _ in range(BATCH)]
@@ -91,29 +92,24 @@ class _Bench:
     def come_in(self, count: int) -> None:
         """15 KB records through `Member.poll`, from the start."""
         member = self._joined(f"in{uuid.uuid4().hex[:8]}", "big", None)
-        found = 0
-        while found < count:
-            found += len(member.poll(1, BATCH, 1 << 30))
+        polled = 0
+        while polled < count:
+            polled += len(member.poll(1, BATCH, 1 << 30))
         member.close()
 
     def bare_come_in(self, count: int) -> None:
         """The same by the bare consumer, in a group as well."""
         options = self.settings.reader_options(broker())
         consumer = KafkaConsumer(f"{self.prefix}big", group_id=f"{self.prefix}{uuid.uuid4().hex[:8]}", **options)
-        found = 0
-        while found < count:
-            found += sum(len(records) for records in consumer.poll(1000, max_records=BATCH).values())
+        polled = 0
+        while polled < count:
+            polled += sum(len(records) for records in consumer.poll(1000, max_records=BATCH).values())
         consumer.close()
 
     def _joined(self, group: str, topic: str, store: str | None) -> Member:
         member = self.log.join(group, [topic], member="bench", store=store)
         settle([member], PARTITIONS)
         return member
-
-    def _producer(self, name: str) -> Any:
-        producer = KafkaProducer(**self.settings.producer_options(broker(), f"{self.prefix}{name}"))
-        producer.init_transactions()
-        return producer
 
 
 def _measured(work: Callable[[int], None], count: int) -> tuple[float, float]:

@@ -80,10 +80,7 @@ def main() -> None:
             "crawl.use_sitemaps": "false",
             "crawl.page_budget": str(_PAGES),
         }
-        with (
-            LoopbackWeb(_web()) as served,
-            Farm(folder, f"sqlite:{folder / 'log'}", served, settings) as farm,
-        ):
+        with LoopbackWeb(_web()) as served, Farm(folder, f"sqlite:{folder / 'log'}", served, settings) as farm:
             apart(fill, "embedded", str(folder / "log"), records, tally_identity(farm.config))
             with farm.log() as log:
                 _pass_over(log)
@@ -129,11 +126,7 @@ def _hits(folder: Path) -> Path:
 
 def _pass_over(log: Log) -> None:
     """Let the live stages begin behind the records that filled the log."""
-    for group, topics in {
-        "crawl": (HITS, DECISIONS),
-        "judge": (FEATURES,),
-        "tally": (HITS, VERDICTS, SCORES),
-    }.items():
+    for group, topics in {"crawl": (HITS, DECISIONS), "judge": (FEATURES,), "tally": (HITS, VERDICTS, SCORES)}.items():
         for topic in topics:
             log.reset(group, topic, log.end(topic))
 

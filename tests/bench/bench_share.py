@@ -1,12 +1,11 @@
 """The direct estimate of the share against classify-and-count, over many simulated webs, and its cost.
 
 Run by `python -m tests.bench.bench_share [DRAWS]`; with `looks [YEARS]` instead of a number for the alarm of a changed
-share, and with `scores` for a mixture of densities of scores instead of flags. The truth is the share of LLM sites
-among those drawn. Lengths are geometric with mean 4, cut at 20 articles; a site that the test of Binoculars has decided
-gets no further article. A site's flagged share is a draw of a beta: of human sites with mean .045, of LLM sites with
-mean .8. Known sites have 5 to 19 articles. The oracle knows both betas. Classify-and-count is `llm / (llm + human +
-undecided)` by the same test, uncorrected, with Wilson's interval. A row is marked if its coverage is below .94 by more
-than chance (one-sided 1%, Holm over the rows).
+share. The truth is the share of LLM sites among those drawn. Lengths are geometric with mean 4, cut at 20 articles; a
+site that the test of Binoculars has decided gets no further article. A site's flagged share is a draw of a beta: of
+human sites with mean .045, of LLM sites with mean .8. Known sites have 5 to 19 articles. The oracle knows both betas.
+Classify-and-count is `llm / (llm + human + undecided)` by the same test, uncorrected, with Wilson's interval. A row is
+marked if its coverage is below .94 by more than chance (one-sided 1%, Holm over the rows).
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize_scalar
-from scipy.stats import beta, binom, gaussian_kde
+from scipy.stats import beta, binom
 
 from scoring.estimate.doubts import doubts
 from scoring.estimate.fit import WIDE, CellCounts, Components, KnownSites
@@ -43,8 +41,6 @@ _TEST = SiteTest(SprtParams())
 
 
 class Web(NamedTuple):
-    """A web from which sites are drawn."""
-
     sites: int
     share: float
     known: int = 40  # sites of each truth
@@ -72,11 +68,8 @@ WEBS = (
 
 
 def main() -> None:
-    """Print every table."""
     if sys.argv[1:2] == ["looks"]:
         return looks(int(sys.argv[2]) if len(sys.argv) > 2 else 400)
-    if sys.argv[1:] == ["scores"]:
-        return scores(read_sites(data_root() / "data" / "scores" / "page_scores.csv", 0))
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     print(f"{draws} draws a row: bias, RMSE, coverage and width of 95% intervals; RMSE in parts of the oracle's")
     print(" sites share known  human   llm mixed  direct                   / oracle  classify-and-count       warned")
@@ -110,62 +103,8 @@ def held_out(sites: list[Site], draws: int) -> None:
         _print(web._replace(known=len(sites) // 3), _estimated(found, web))
 
 
-def scores(sites: list[Site], draws: int = 100) -> None:
-    """Flags and scores of real pages, a third of the sites known; a newer model's pages score nearer to human ones.
-
-    A page's scores give the log of its density among LLM pages over that among human pages, for known sites; a site's
-    sum is tempered to separate known sites (logistic regression). The share then maximises the likelihood.
-    """
-    print(f"real pages, {draws} draws: bias, RMSE, coverage and width by flags, then by densities of scores")
-    kinds = [[np.array(site.scores) for site in sites if site.llm is llm] for llm in (False, True)]
-    for count, share, newer in ((200, 0.05, 0.0), (200, 0.15, 0), (200, 0.3, 0), (1000, 0.3, 0), (200, 0.3, 0.04)):
-        rng, found = np.random.default_rng(2), _Row([], [], [], [])
-        for _ in range(draws):
-            order = [[kind[place] for place in rng.permutation(len(kind))] for kind in kinds]
-            known = [[_until_decided(rng, pages, 20) for pages in of[: len(of) // 3]] for of in order]
-            llm = int(rng.binomial(count, share))
-            drawn = []
-            for of, number, shift in zip(order, (count - llm, llm), (0.0, newer), strict=True):
-                rest = of[len(of) // 3 :]
-                for place in rng.integers(len(rest), size=number):
-                    drawn.append(_until_decided(rng, rest[place] + shift, min(int(rng.geometric(0.25)), 20)))
-            fit = estimate_share(_flagged(drawn), WIDE, KnownSites(*map(_flagged, known)))
-            assert fit is not None
-            found.direct.append((fit.share, fit.low, fit.high, llm / count))
-            found.judged.append((*_share_by_densities(known, drawn), llm / count))
-        print(f"{count:6} {share:5.2f} {newer:5.2f}  {_said(found.direct)}  {_said(found.judged)}", flush=True)
-
-
-def _until_decided(rng: np.random.Generator, pages: Floats, most: int) -> Floats:
-    pages = rng.permutation(pages)[:most]
-    decided = _decided()[np.arange(1, len(pages) + 1), (pages < ACCURACY).cumsum()]
-    return pages[: decided.argmax() + 1] if decided.any() else pages
-
-
-def _flagged(sites: list[Floats]) -> CellCounts:
-    return Counter((len(pages), int((pages < ACCURACY).sum())) for pages in sites)
-
-
-def _share_by_densities(known: list[list[Floats]], drawn: list[Floats]) -> tuple[float, float, float]:
-    grid = np.linspace(0.5, 1.4, 400)
-    human, llm = (np.log(gaussian_kde(np.concatenate(sites))(grid) + 1e-3) for sites in known)
-    of_known, of_drawn = (
-        np.array([np.interp(pages, grid, llm - human).sum() for pages in sites])
-        for sites in ([*known[0], *known[1]], drawn)
-    )
-    signs = np.repeat([-1, 1], [len(sites) for sites in known])
-    temper = minimize_scalar(lambda by: np.logaddexp(0, -signs * by * of_known).sum(), bounds=(0.05, 1)).x
-    shares = np.linspace(1e-4, 1 - 1e-4, 1000)[:, None]
-    value = np.logaddexp(np.log1p(-shares), np.log(shares) + temper * of_drawn).sum(axis=1)
-    inside = shares[value > value.max() - 1.92, 0]
-    return float(shares[value.argmax(), 0]), float(inside[0]), float(inside[-1])
-
-
 def looks(years: int) -> None:
-    """The alarm against non-overlapping intervals: false alarms of a year, days until a jump is detected.
-
-    The alarm looks every hour (see `_year`). Jumps come on day 120; intervals are compared every seventh day.
-    """
+    """False alarms of a year by the alarm, which looks hourly, and by non-overlapping intervals; days until a jump."""
     with ProcessPoolExecutor(2) as pool:
         false = sum(pool.map(_year, range(years), chunksize=5))
     most = beta.ppf(0.95, false + 1, years - false)
@@ -291,10 +230,10 @@ def _shares(rng: np.random.Generator, sites: int, mean: float, precision: float)
 @cache
 def _decided() -> npt.NDArray[np.bool_]:
     """[n, k]: whether the test decides a site with k flagged of n articles."""
-    found = np.zeros((21, 21), dtype=bool)
+    decided = np.zeros((21, 21), dtype=bool)
     for n in range(1, 21):
-        found[n, : n + 1] = [_verdict(n, k) in ("llm", "human") for k in range(n + 1)]
-    return found
+        decided[n, : n + 1] = [_verdict(n, k) in ("llm", "human") for k in range(n + 1)]
+    return decided
 
 
 def _cells(n: Ints, k: Ints) -> Counter[tuple[int, int]]:
@@ -344,12 +283,12 @@ def _estimated(draws: list[_Draw], web: Web) -> _Row:
 
 def _too_low(covered: list[int], draws: int) -> list[bool]:
     """Holm's step-down test that the coverage of a row is below .94, at 1% over all rows."""
-    found = [False] * len(covered)
+    is_low = [False] * len(covered)
     for rank, place in enumerate(sorted(range(len(covered)), key=lambda at: covered[at])):
         if binom.cdf(covered[place], draws, 0.94) > 0.01 / (len(covered) - rank):
             break
-        found[place] = True
-    return found
+        is_low[place] = True
+    return is_low
 
 
 def _print(web: Web, row: _Row, remark: str = "") -> None:

@@ -1,7 +1,4 @@
-"""The time of `farmwatch --help`, and of an interpreter that does nothing.
-
-Run: python -m tests.bench.bench_start
-"""
+"""The time of `farmwatch --help`, and of an interpreter that does nothing. Run: python -m tests.bench.bench_start"""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ from tests.bench.timing import wall_and_cpu_s
 
 
 def seconds(*arguments: str) -> float:
-    """Median wall time of a Python command."""
     command = [sys.executable, *arguments]
     return statistics.median(
         wall_and_cpu_s(lambda: subprocess.run(command, check=True, capture_output=True))[0] for _ in range(15)

@@ -30,13 +30,11 @@ THESIS_S, USUAL_LOOP_S = 1.4, 0.3
 
 
 def by_difflib(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, int]]:
-    """The matches of two pages."""
     found = SequenceMatcher(None, old, new).get_matching_blocks()
     return [(block.a, block.b, block.size) for block in found if block.size >= LEAST_WORDS]
 
 
 def median_s(work: Callable[[], object], rounds: int) -> float:
-    """CPU seconds of a call."""
     return statistics.median(cpu_s(work) for _ in range(rounds))
 
 
@@ -47,7 +45,6 @@ def loop() -> None:
 
 
 def main() -> None:
-    """Print the figures."""
     folder = data_root() / "data" / "dbce"
     if not folder.is_dir():
         sys.exit(f"the labelled archives are not at {folder}: set FARMWATCH_TEST_DATA")

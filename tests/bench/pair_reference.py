@@ -21,12 +21,7 @@ class ReferenceScores(NamedTuple):
 
 @torch.inference_mode()
 def reference_loop(
-    observer: Any,
-    performer: Any,
-    documents: Iterable[Sequence[int]],
-    *,
-    both: bool = False,
-    widen: bool = False,
+    observer: Any, performer: Any, documents: Iterable[Sequence[int]], *, both: bool = False, widen: bool = False
 ) -> list[ReferenceScores]:
     """Scores of each document by two models of transformers (AutoModelForCausalLM) on one device.
 

@@ -28,8 +28,6 @@ Documents = list[list[int]]
 
 
 class Plan(NamedTuple):
-    """The amount and place of the measurements."""
-
     device: str
     dtype: str
     shape: FalconShape
@@ -85,18 +83,9 @@ class Bench:
         import transformers
 
         torch, shape = self.torch, self.plan.shape
-        config: Any = transformers.AutoConfig.for_model(
-            "falcon",
-            hidden_size=shape.hidden,
-            num_hidden_layers=shape.layers,
-            num_attention_heads=shape.heads,
-            vocab_size=shape.words,
-            multi_query=True,
-            parallel_attn=True,
-            new_decoder_architecture=False,
-            alibi=False,
-            bias=False,
-        )
+        size = {"hidden_size": shape.hidden, "num_hidden_layers": shape.layers, "num_attention_heads": shape.heads}
+        kind = {"multi_query": True, "parallel_attn": True, "new_decoder_architecture": False, "alibi": False}
+        config: Any = transformers.AutoConfig.for_model("falcon", vocab_size=shape.words, bias=False, **size, **kind)
         torch.manual_seed(seed)
         from_config: Any = transformers.AutoModelForCausalLM.from_config
         with self.device:  # weights are drawn on the device
@@ -116,10 +105,8 @@ class Bench:
         from scoring.pair.engine import PairEngine
 
         plan = self.plan
-        settings = PairSettings(
-            device=plan.device, max_tokens=plan.tokens, min_tokens=2, batch_tokens=budget or plan.budget
-        )
-        return PairEngine(pair, settings)
+        size: dict[str, Any] = {"max_tokens": plan.tokens, "min_tokens": 2, "batch_tokens": budget or plan.budget}
+        return PairEngine(pair, PairSettings(device=plan.device, **size))
 
     def seconds(self, work: Callable[[], object], rounds: int | None = None) -> float:
         """The best of some rounds, with the device idle before and after."""
@@ -188,11 +175,7 @@ class Bench:
         result: Table = {
             "tflop_a_document": each / 1e12,
             **({"limit_documents_s": self.limit_flops / each} if self.on_card else {}),
-            "loop": {
-                "documents_s": loop,
-                "mixed_documents_s": loop_mixed,
-                **self._share(loop * each),
-            },
+            "loop": {"documents_s": loop, "mixed_documents_s": loop_mixed, **self._share(loop * each)},
         }
 
         def measured(way: Callable[[Any], Any]) -> Table:
@@ -217,9 +200,7 @@ class Bench:
 
         result["transformers"] = attempt(lambda: measured(lambda body: body))
         # on a CPU the body itself is changed, and the loop needs the original
-        result["fast"] = attempt(
-            lambda: measured(lambda body: fast_body(body if self.on_card else copy.deepcopy(body)))
-        )
+        result["fast"] = attempt(lambda: measured(lambda b: fast_body(b if self.on_card else copy.deepcopy(b))))
         return result
 
     def _share(self, flops: float) -> Table:

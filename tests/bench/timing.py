@@ -22,7 +22,6 @@ def argument(place: int, default: int) -> int:
 
 
 def cpu_s(work: Callable[[], object]) -> float:
-    """CPU seconds of one call."""
     return wall_and_cpu_s(work)[1]
 
 

@@ -42,15 +42,12 @@ def evaluate_rulesets(
     named = rulesets or shipped_rulesets()
     loaded = [load_ruleset(name) for name in named]
     judged = [RulesetVerdicts(ruleset) for ruleset in loaded]
-    with (
-        labelled(labels, source or [], common, jobs) as (pages, measured),
-        counting(len(pages.labels), "pages") as bar,
-    ):
+    with labelled(labels, source or [], common, jobs) as (pages, measured), counting(len(pages.labels), "pages") as bar:
         for page in measured(bar):
             for verdicts in judged:
                 verdicts.add(page)
     reports = report(named, loaded, [verdicts.evaluation() for verdicts in judged])
-    if not reports[0].found.whole.pages:
+    if not reports[0].evaluation.whole.pages:
         raise FarmwatchError(f"{labels}: no usable page")
     for remark in remarks(reports):
         message(remark)

@@ -99,12 +99,9 @@ def _asked(session: Session, *, show_verdicts: bool) -> Iterator[tuple[str, str]
     while (number := session.number) is not None:
         page = session.pages[number]
         message(f"\n{page.url}")
-        for run, verdict, failed in (
-            (page.run_a, page.verdict_a, page.failed_a),
-            (page.run_b, page.verdict_b, page.failed_b),
-        ):
-            if show_verdicts:
-                message(f"{run}: {verdict}{', fails ' if failed else ''}{', '.join(rule.name for rule in failed)}")
+        a, b = (page.run_a, page.verdict_a, page.failed_a), (page.run_b, page.verdict_b, page.failed_b)
+        for run, verdict, failed in (a, b) if show_verdicts else ():
+            message(f"{run}: {verdict}{', fails ' if failed else ''}{', '.join(rule.name for rule in failed)}")
         message("(its text is no longer in the log)" if page.text is None else page.text)
         if page.text_cut:
             message(f"... and {page.text_cut:,} characters more, not shown")

@@ -44,7 +44,12 @@ def show_ruleset(ruleset: Named, /, *, json: AsJson = False) -> int:
     """
     loaded = load_ruleset(ruleset)
     if json:
-        put_json(_whole(loaded))
+        rules = [
+            {"name": rule.name, "op": RULES[rule.name].op, **rule_fields(rule)}
+            | {"threshold": rule.threshold, "doc": RULES[rule.name].doc}
+            for rule in loaded.rules
+        ]
+        put_json({**_summary(loaded), "description": loaded.description, **loaded.fields, "rules": rules})
     else:
         put(f"# ruleset {loaded.name}, digest {loaded.digest}")
         put(loaded.source.rstrip("\n"))
@@ -71,11 +76,16 @@ def check_rulesets(
             message(str(error))
             results.append({"file": name, "ok": False, "errors": str(error).split("\n")})
             continue
-        idle = _idle(ruleset)
-        results.append({"file": name, "ok": True, **_summary(ruleset), **idle})
-        if not json:
-            put(f"{name}: ok, {counted(ruleset.in_force, 'rule')} in force, digest {ruleset.digest}")
-            _put_idle(idle)
+        disabled = [rule.name for rule in ruleset.rules if rule.threshold is None]
+        passed = [r.name for r in ruleset.rules if RULES[r.name].passes_all(r.threshold) and not r.drop_unknown]
+        results.append({"file": name, "ok": True, **_summary(ruleset), "disabled": disabled, "always_passed": passed})
+        if json:
+            continue
+        put(f"{name}: ok, {counted(ruleset.in_force, 'rule')} in force, digest {ruleset.digest}")
+        for names, words in ((disabled, "disabled (no threshold)"), (passed, "passed by every page")):
+            if names:
+                verb = "is" if len(names) == 1 else "are"
+                put_wrapped(f"{counted(len(names), 'rule')} {verb} {words}: {', '.join(names)}")
     if json:
         put_json(results)
     return Exit.OK if all(entry["ok"] for entry in results) else Exit.USAGE
@@ -101,33 +111,3 @@ def diff_rulesets(a: Named, b: Named, /, *, json: AsJson = False) -> int:
 
 def _summary(ruleset: Ruleset) -> dict[str, Any]:
     return {"name": ruleset.name, "digest": ruleset.digest, "rules_in_force": ruleset.in_force}
-
-
-def _whole(ruleset: Ruleset) -> dict[str, Any]:
-    rules = [
-        {
-            "name": rule.name,
-            "op": RULES[rule.name].op,
-            **rule_fields(rule),
-            "threshold": rule.threshold,
-            "doc": RULES[rule.name].doc,
-        }
-        for rule in ruleset.rules
-    ]
-    return {**_summary(ruleset), "description": ruleset.description, **ruleset.fields, "rules": rules}
-
-
-def _idle(ruleset: Ruleset) -> dict[str, list[str]]:
-    """Rules that decide nothing, by the reason."""
-    disabled = [rule.name for rule in ruleset.rules if rule.threshold is None]
-    passing = [
-        rule.name for rule in ruleset.rules if RULES[rule.name].passes_all(rule.threshold) and not rule.drop_unknown
-    ]
-    return {"disabled": disabled, "always_passed": passing}
-
-
-def _put_idle(idle: dict[str, list[str]]) -> None:
-    for reason, words in (("disabled", "disabled (no threshold)"), ("always_passed", "passed by every page")):
-        if names := idle[reason]:
-            verb = "is" if len(names) == 1 else "are"
-            put_wrapped(f"{counted(len(names), 'rule')} {verb} {words}: {', '.join(names)}")

@@ -157,10 +157,7 @@ def page_blocks(root: Any) -> PageBlocks | None:
 def _columns(
     elements: list[Any], is_block: list[int], parents: Ints, last: Ints, modes: Ints, outer: Ints, begun: Ints
 ) -> dict[str, Any] | None:
-    """The columns of blocks of PageBlocks; None without text.
-
-    A text is in the block element `outer` of its owner; `begun` is the number of block elements up to an element.
-    """
+    """The columns of blocks of PageBlocks; None without text. `begun`: block elements up to an element."""
     texts, tails = (
         [
             (place, text)

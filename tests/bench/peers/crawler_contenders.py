@@ -50,15 +50,8 @@ _DELAY_S = 0.0005  # without delays: only work is measured
 
 def settings_for(target: str) -> CrawlSettings:
     """Settings of a user, but without delays and without the files that the server lacks."""
-    return patient_settings(
-        target,
-        delay_s=_DELAY_S,
-        delay_per_second=0.0,
-        max_in_flight=IN_FLIGHT,
-        page_budget=PER_SITE,
-        use_sitemaps=False,
-        refetch_fetched_s=CrawlSettings().refetch_fetched_s,
-    )
+    pace = {"delay_s": _DELAY_S, "delay_per_second": 0.0, "refetch_fetched_s": CrawlSettings().refetch_fetched_s}
+    return patient_settings(target, **pace, max_in_flight=IN_FLIGHT, page_budget=PER_SITE, use_sitemaps=False)
 
 
 async def side_by_side(sites: int, one: Callable[[str], Coroutine[Any, Any, None]]) -> None:

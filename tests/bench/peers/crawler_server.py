@@ -74,7 +74,6 @@ class Server:
 
 
 def page() -> bytes:
-    """The page: 40 links and 12 KB of text."""
     links = "".join(f'<li><a href="/p/{n}" class="item">Entry number {n}</a></li>' for n in range(PER_SITE))
     paragraphs = "".join(f"<p>{n}: {_WORDS * 6}</p>\n" for n in range(18))
     head = "<!doctype html><html><head><title>x</title></head>"

@@ -54,7 +54,6 @@ def running(
 
 
 def work(log: MemoryLog, stage: JudgeStage, cycles: int = 3) -> Metrics:
-    """Let the stage read all records."""
     metrics = Metrics()
     with running(log, stage, metrics=metrics) as loop:
         cycle(loop, cycles)
@@ -62,24 +61,20 @@ def work(log: MemoryLog, stage: JudgeStage, cycles: int = 3) -> Metrics:
 
 
 def known(*scored: tuple[str, str]) -> KnownScores:
-    """An index of these (site, text digest)."""
     keys = [f"{site} {digest}:{DETECTOR}".encode() for site, digest in scored]
     return KnownScores(DETECTOR, lambda _: [(0, offset, key) for offset, key in enumerate(keys)])
 
 
 def replays(*scored: tuple[str, str], **more: Any) -> JudgeStage:
-    """A replay that knows these scores."""
     settings = {"run": RUN, "known": known(*scored), "replays": True, "detector": DETECTOR, **more}
     return JudgeStage(RULESET, **settings)
 
 
 def messages(log: MemoryLog, topic: str) -> Sequence[Message]:
-    """The messages of a topic."""
     return list(log.read(topic, 0))
 
 
 def asked(log: MemoryLog, topic: str = "score.requests.replay") -> list[tuple[str, str]]:
-    """(fetch id, text) of the requests on a topic."""
     return [(request.id, request.text) for request in records(log, topic, ScoreRequest)]
 
 
@@ -103,10 +98,7 @@ def test_a_replay_writes_beside_the_live_topics() -> None:
 
 
 def test_a_replay_asks_only_for_texts_without_a_score_and_once_a_site() -> None:
-    """Known texts are not requested; a text on two pages is requested once.
-
-    The same text of another site counts separately.
-    """
+    """Known texts are not requested; a text on two pages is requested once, and once more for another site."""
     log = new_log()
     pages = [features(1), features(2), features(3, text="x"), features(4, text="x")]
     pages += [features(5, text="x", site="b.example"), features(6, site="b.example", tokens=1)]

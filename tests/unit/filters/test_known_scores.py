@@ -17,7 +17,6 @@ SCORED = st.sets(st.tuples(st.integers(0, 2), NAMES, NAMES, st.sampled_from([DET
 
 
 def key(site: str, digest: str, detector: str = DETECTOR) -> bytes:
-    """The key under which SCORE writes this score."""
     score = Score(
         id=f"{digest}:{detector}", site=site, page_id="p", fetch_id="f", text_digest=digest, detector=detector
     )
@@ -32,7 +31,6 @@ class Topic:
         self.read: list[Mapping[int, int]] = []
 
     def put(self, partition: int, *keys: bytes) -> None:
-        """Append to a partition."""
         self.keys.setdefault(partition, []).extend(keys)
 
     def __call__(self, after: Mapping[int, int]) -> Iterator[tuple[int, int, bytes]]:

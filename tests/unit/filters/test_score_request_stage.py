@@ -37,23 +37,19 @@ class Desk:
         self.scored, self.metrics = scored, Metrics()
 
     def articles(self, partition: int) -> Iterator[ArticleText]:
-        """The articles among the pages."""
         assert partition == 0
         for verdict in (judge(found, RULESET) for found in records(self.log, FEATURES, Features)):
             if verdict.verdict == "article":
                 yield ArticleText(verdict.site, verdict.text_digest, verdict.id)
 
     def known(self) -> KnownScores:
-        """Texts with a score or a request."""
         texts = [*self.scored, *(f"{request.site} {request.text_digest}" for request in self.requests())]
         return KnownScores(DETECTOR, lambda _: [(0, 0, f"{text}:{DETECTOR}".encode()) for text in texts])
 
     def requests(self) -> list[ScoreRequest]:
-        """The requests so far."""
         return records(self.log, REPLAY_REQUESTS, ScoreRequest)
 
     def asked(self) -> list[str]:
-        """Ids of the requested fetches."""
         return [request.id for request in self.requests()]
 
     def loop(self, *faults: Exception) -> StageLoop:
@@ -65,7 +61,6 @@ class Desk:
         return StageLoop(stage, member, metrics=self.metrics, clock=lambda: 7)
 
     def run(self, loop: StageLoop) -> None:
-        """Let it read all records, and leave."""
         cycle(loop, 6)
         stop = threading.Event()
         stop.set()

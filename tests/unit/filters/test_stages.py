@@ -31,7 +31,6 @@ SETTINGS = MeasureSettings(workers=2)
 
 
 def page(number: int, html: str, **fields: object) -> Page:
-    """A fetched page."""
     body = zstandard.ZstdCompressor().compress(html.encode())
     url = f"https://{SITE}/page-{number}"
     defaults = {"id": f"f{number}", "site": SITE, "page_id": f"p{number}", "url": url, "body": body, "fetched_at": 5}
@@ -45,7 +44,6 @@ def stage(pool: ExtractionPool) -> MeasureStage:
 
 
 def run(stage: MeasureStage, pages: Sequence[Page], state: KeyedState) -> tuple[list[Features], Metrics]:
-    """One batch: features emitted, and its counts."""
     context = Context(3, state, Meter(), now_ms=1234)
     for record, prepared in zip(pages, stage.prepare(pages), strict=True):
         stage.process(record, prepared, context)
@@ -75,10 +73,7 @@ def test_features_are_what_the_pure_path_measures(stage: MeasureStage, article: 
 
 
 def test_the_templates_of_a_site_have_rows(pool: ExtractionPool, article: str, new_state: NewState) -> None:
-    """The first page of a template appends its row, and the last page to leave the memory removes it.
-
-    All pages have the template in their features. A run of its own has rows of its own, a canary site none.
-    """
+    """A template's first page appends its row, the last one removes it; a run has rows, a canary site none."""
     tags = "".join(f"<{tag}>" for tag in ("main", "article", "section", "header", "nav", "ul", "li", "a", "em", "b"))
     other = article.replace("<body>", f"<body>{tags}")
     pages = [page(1, other), page(2, article), page(3, other.replace("boats", "cattle")), page(4, other)]
@@ -120,10 +115,7 @@ def test_pages_that_were_not_fetched_have_no_features(stage: MeasureStage, artic
 
 
 def test_bad_page_has_features_with_its_error(stage: MeasureStage, article: str, new_state: NewState) -> None:
-    """A page refused by a guard has a features record and a count under its error.
-
-    It is not an earlier page of its site.
-    """
+    """A page refused by a guard has features and a count under its error, and is not an earlier page of its site."""
     found, metrics = run(stage, [page(1, "<div>" * 5000), page(2, article)], new_state())
     assert [features.extract_error for features in found] == ["too_deep", ""]
     assert found[0].measures == {"url_path": "/page-1", "no_page": "ok", **Likeness().measures()}

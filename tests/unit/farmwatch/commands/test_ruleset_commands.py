@@ -19,7 +19,6 @@ MINE = EXTRACTED + "\n[rules.min_tokens]\nthreshold = 100\n"
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Path:
-    """A valid ruleset file."""
     path = tmp_path / "mine.toml"
     path.write_text(MINE)
     return path

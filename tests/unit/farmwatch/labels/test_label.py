@@ -65,14 +65,11 @@ Keys = Callable[..., Ran]
 
 @pytest.fixture
 def sample(tmp_path: Path) -> Path:
-    """Three pages."""
     return write(tmp_path / "sample.jsonl", page(0), page(1), page(2))
 
 
 @pytest.fixture
 def label(farmwatch: Runner, sample: Path, tmp_path: Path) -> Keys:
-    """Label the sample with these keys."""
-
     def run(keys: str, *more: str | Path) -> Ran:
         answers = tmp_path / "keys.txt"
         answers.write_text(keys)
@@ -82,7 +79,6 @@ def label(farmwatch: Runner, sample: Path, tmp_path: Path) -> Keys:
 
 
 def lines(file: Path = Path("labels.jsonl")) -> list[dict[str, Any]]:
-    """The content of the labels file."""
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
@@ -314,10 +310,7 @@ def test_a_labels_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
 
 
 class Typed(io.StringIO):
-    """What a person types on a terminal."""
-
     def isatty(self) -> bool:
-        """It is one."""
         return True
 
 
@@ -348,7 +341,6 @@ def sampled(folder: str) -> list[dict[str, Any]]:
 
 
 def labelled(farmwatch: Runner, finished: str, keys: str, *more: dict[str, Any]) -> None:
-    """Label a sample of the two pages of `finished_log`, and more."""
     pages = write(Path("flips.jsonl").absolute(), *sampled(finished), *more)
     Path("keys").write_text(keys)
     assert farmwatch("label", pages, "--answers", "keys").code == 0

@@ -23,8 +23,6 @@ ONE_WORKER = MeasureSettings(workers=1, time_limit_s=60)
 
 
 class Folder:
-    """A folder in the layout, filled page by page."""
-
     def __init__(self, root: Path) -> None:
         self.root = root
 
@@ -38,13 +36,11 @@ class Folder:
         return ident
 
     def line(self, source: str, text: str) -> None:
-        """Add a line to a source."""
         (self.root / source).mkdir(parents=True, exist_ok=True)
         with (self.root / source / "gold.jsonl").open("a") as gold:
             gold.write(text + "\n")
 
     def file(self, source: str, ident: str) -> Path:
-        """The path of a page's HTML."""
         return self.root / source / "html" / f"{ident}.html.zst"
 
 

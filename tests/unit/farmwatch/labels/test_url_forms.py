@@ -15,7 +15,6 @@ from tests.support.front_door import article_html
 
 
 def measured(url: str) -> Features:
-    """The features of an article that has this URL."""
     found = Measurer(MeasureSettings()).measure(url, article_html(400), "site.example")
     return msgspec.structs.replace(found, id="f", page_id="p")
 

@@ -26,15 +26,13 @@ BODY: dict[str, Any] = msgspec.to_builtins(MODEL)
 
 
 def page(tokens: float | None, forms: float | None = None) -> Features:
-    """A page with these measures; others are unknown."""
     structure = [forms if name == "forms" else None for name in MEASURES]
     measures: dict[str, float | str | None] = {} if tokens is None else {"tokens": tokens}
     return Features(id="f", site="a.example", page_id="p", url="", epoch="e", measures=measures, structure=structure)
 
 
 @pytest.mark.parametrize(
-    ("tokens", "forms", "logit"),
-    [(None, None, 1.25), (0, 1, -0.5), (200, 1, -0.5), (201, 1, 2.0), (200.5, 2, 1.0)],
+    ("tokens", "forms", "logit"), [(None, None, 1.25), (0, 1, -0.5), (200, 1, -0.5), (201, 1, 2.0), (200.5, 2, 1.0)]
 )
 def test_a_logit_is_the_bias_and_a_step_of_each_input(tokens: float | None, forms: float | None, logit: float) -> None:
     """A step holds up to its edge and with it; an unknown value has the lowest step."""

@@ -29,7 +29,6 @@ def paragraph(number: int) -> str:
 def judged(
     body: str, url: str = "https://a.example/the-flood-of-that-spring", head: str = "", ruleset: str = "default"
 ) -> Verdict:
-    """The verdict of a ruleset on a page."""
     html = f"<!doctype html><html><head><title>The flood</title>{head}</head><body>{_NAVIGATION}{body}</body></html>"
     features = Measurer(MeasureSettings()).measure(url, html, "a.example")
     return judge(features, load_ruleset(ruleset))

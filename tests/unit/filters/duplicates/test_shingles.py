@@ -21,12 +21,10 @@ ANY = 10**9
 
 
 def shingles(text: str, cap: int = ANY) -> list[int]:
-    """The shingles of a text."""
     return [int(value) for value in np.frombuffer(outline(text, cap).shingles, "<u4")]
 
 
 def sketch(text: str) -> list[int]:
-    """The sketch of a text."""
     return [int(value) for value in np.frombuffer(outline(text, 1).sketch, "<u4")]
 
 

@@ -28,7 +28,6 @@ TAGS = st.sampled_from(["p", "div", "list", "item", "table", "row", "cell", "hea
 
 
 def tree(xml: str) -> etree._Element:
-    """An extracted body."""
     return etree.fromstring(f"<body>{xml}</body>")
 
 
@@ -52,7 +51,7 @@ def kinds(xml: str) -> dict[str, str]:
 
 
 def test_every_boundary_of_the_definition_ends_a_block() -> None:
-    """Header, paragraph, div, body text, cell, item, code, quote and line break each end a block."""
+    """Header, paragraph, div, text, cell, item, code, quote and line break end a block, of the nearest kind."""
     assert kinds(
         "start<head>h</head>tail<p>p1<lb/>p2</p><div>d1<div>d2</div>d3</div><list><item>i1</item><item>i2</item></list>"
         "<table><row><cell>c1</cell><cell>c2</cell></row></table><code>x = 1</code><quote>q</quote>end"
@@ -64,23 +63,15 @@ def test_every_boundary_of_the_definition_ends_a_block() -> None:
         "CODE": "x = 1",
         "QUOTE": "q",
     }
-
-
-def test_kind_is_the_nearest_of_item_cell_quote_heading() -> None:
-    """A paragraph in a list item is an item, a list in a cell has items."""
-    found = kinds("<item>a<p>b</p></item><cell>c<list><item>d</item></list>e</cell><quote><p>f</p></quote>")
-    assert found == {"ITEM": "a b d", "CELL": "c e", "QUOTE": "f"}
+    nested = kinds("<item>a<p>b</p></item><cell>c<list><item>d</item></list>e</cell><quote><p>f</p></quote>")
+    assert nested == {"ITEM": "a b d", "CELL": "c e", "QUOTE": "f"}
 
 
 def test_formatting_and_links_are_within_a_block() -> None:
-    """hi and ref do not end a block; whitespace counts once; link characters are those inside ref, also nested."""
+    """hi and ref do not end a block; whitespace counts once; all inside ref is link text, also nested blocks."""
     text, rows = read(tree("<p>Read  <hi>all\n of</hi> <ref>this <hi>good</hi> book</ref> now</p>"))
     assert text == "Read all of this good book now"
     assert rows == [Block(BlockKind.PARAGRAPH, len(text), len("this good book"), 0)]
-
-
-def test_link_around_blocks_links_all_of_them() -> None:
-    """A ref that holds a heading and a paragraph makes both link text."""
     _, rows = read(tree("<ref><head>abc</head><p>defg</p></ref><p>h</p>"))
     assert [(row.chars, row.link_chars) for row in rows] == [(3, 3), (4, 4), (1, 0)]
 

@@ -33,7 +33,6 @@ SENTENCE = "The river rose slowly during the night and the people of the village
 
 
 def page(body: str) -> str:
-    """A page around a body."""
     return f"<html><head><title>t</title></head><body>{body}</body></html>"
 
 
@@ -94,10 +93,7 @@ def test_precise_result_without_text_is_not_kept(monkeypatch: pytest.MonkeyPatch
 
 
 def test_flat_fallback_leaves_shares_unknown() -> None:
-    """Text from a page's embedded data has no links or lists: its path is `fallback`, its shares are None.
-
-    The precise extraction was tried, and found no links either.
-    """
+    """Text from embedded data has no links or lists, nor has its precise extraction: path `fallback`, shares None."""
     data = f'{{"@type": "Article", "articleBody": "{SENTENCE * 8}"}}'
     found = extract(page(f'<script type="application/ld+json">{data}</script><div id="app"></div>'), "", SETTINGS)
     assert (found.error, found.path, found.link_code_share) == ("", "fallback", None)
@@ -214,16 +210,8 @@ def test_too_many_attributes_of_an_element_are_refused(article: str, attribute: 
 @pytest.mark.parametrize(
     "before",
     [
-        "<!-->",
-        "<!--->",
-        "<!-- a --!>",
-        "<script />",
-        "<style><script ></style>",
-        "<style><!--</style>",
-        "<title><!-- </title>",
-        "<textarea><script ></textarea>",
-        "<?a <!-- ?>",
-        "<!DOCTYPE html SYSTEM '<!--'>",
+        *("<!-->", "<!--->", "<!-- a --!>", "<script />", "<style><script ></style>", "<style><!--</style>"),
+        *("<title><!-- </title>", "<textarea><script ></textarea>", "<?a <!-- ?>", "<!DOCTYPE html SYSTEM '<!--'>"),
         "</p <!-- >",
     ],
 )

@@ -18,12 +18,10 @@ END = "<p>the end of the page</p>"
 
 
 def page(body: str) -> str:
-    """A page around a body."""
     return f"<html><head><title>t</title></head><body>{body}</body></html>"
 
 
 def text_of(html: str) -> str:
-    """All text of a page's tree."""
     return " ".join("".join(parse(html).itertext()).split())
 
 

@@ -29,12 +29,8 @@ ASKING = {
     "ar": "نستخدم ملفات تعريف الارتباط ونعالج البيانات لعرض الإعلانات. قبول الكل أو رفض الكل.",
 }
 MANAGERS = [
-    *(
-        "id='onetrust-banner-sdk' role='dialog'",
-        "id=onetrust-consent-sdk",
-        "id=CybotCookiebotDialog",
-        "id=qc-cmp2-container",
-    ),
+    *("id='onetrust-banner-sdk' role='dialog'", "id=onetrust-consent-sdk", "id=CybotCookiebotDialog"),
+    "id=qc-cmp2-container",
     *("id=didomi-host", "id=usercentrics-root", "id=truste-consent-track", "id=sp_message_container_123"),
     *("class='cmplz-cookiebanner cmplz-hidden'", "class='cky-consent-container cky-box-bottom-left'", "id=klaro"),
     *("class='osano-cm-window__dialog osano-cm-dialog'", "id=BorlabsCookieBox", "id=iubenda-cs-banner"),
@@ -42,55 +38,30 @@ MANAGERS = [
     *("id=hs-eu-cookie-confirmation", "class='cc-window cc-banner'", "id=moove_gdpr_cookie_info_bar", "id=ccc"),
 ]
 BANNERS = [
-    *(
-        "id=cookie-banner",
-        "class='site-cookie-notice fixed'",
-        "id=cookieConsent",
-        "class='js-cookie-bar'",
-        "id=gdpr-popup",
-    ),
-    *(
-        "class='banner banner--cookie'",
-        "role=dialog class=modal",
-        "aria-modal=true",
-        "role=alertdialog",
-        "class=cookies role=dialog",
-    ),
+    *("id=cookie-banner", "class='site-cookie-notice fixed'", "id=cookieConsent", "class='js-cookie-bar'"),
+    *("id=gdpr-popup", "class='banner banner--cookie'", "role=dialog class=modal", "aria-modal=true"),
+    *("role=alertdialog", "class=cookies role=dialog"),
     *("aria-label='Cookie banner'", "class=hint aria-label='Cookie consent prompt'", "class=gdpr"),
     *("class='eu-cookie-law-widget'", "id=redim-cookiehint-bottom", "class='notice_cookies'", "class=consent-wall"),
 ]
 THREADS = [
-    *(
-        "id=comments class=comments-area",
-        "id=disqus_thread",
-        "class=comment-list",
-        "id=fb-comments",
-        "class=post-comments",
-    ),
-    *(
-        "itemscope itemtype='https://schema.org/Comment'",
-        "itemtype='http://schema.org/UserComments'",
-        "itemprop=comment",
-    ),
+    *("id=comments class=comments-area", "id=disqus_thread", "class=comment-list", "id=fb-comments"),
+    *("class=post-comments", "itemscope itemtype='https://schema.org/Comment'", "itemprop=comment"),
+    "itemtype='http://schema.org/UserComments'",
     *("class='CommentBox'", "id=respond class=comment-respond", "class='wp-block-comments'", "id=kommentare"),
-    *(
-        "class=post__comments",
-        "class=CommentsSection_root__a1b2c",
-        "class='comments--wide'",
-        "class='spot-im-comments'",
-    ),
+    *("class=post__comments", "class=CommentsSection_root__a1b2c", "class='comments--wide'"),
+    "class='spot-im-comments'",
     *("class=commentaires", "id=comentarios", "id=remark42", "class='hyvor-talk-view'", "id=livefyre-comments"),
 ]
+PRAISE = "I liked this post a lot, thank you for writing it, dear author!"
 BOATS = "Sentence {} tells how the people of the village moved their boats to higher ground before the rain came back."
 
 
 def page(*parts: str) -> str:
-    """A page of these parts of its body."""
     return f"<html><head><title>Boats</title></head><body>{''.join(parts)}</body></html>"
 
 
 def article(sentences: int = 20, tag: str = "article") -> str:
-    """A text of numbered sentences."""
     return f"<{tag}><h1>Boats</h1>{''.join(f'<p>{BOATS.format(number)}</p>' for number in range(sentences))}</{tag}>"
 
 
@@ -101,7 +72,6 @@ def container(attributes: str, text: str, times: int = 6, tag: str = "div") -> s
 
 
 def pruned(html: str) -> str:
-    """The text that is left of a page."""
     tree = parse(html)
     prune(list(tree.iter()), size_of(visible_text(tree)))
     return " ".join(" ".join(tree.find("body").itertext()).split())
@@ -161,10 +131,7 @@ def test_a_large_dialog_goes_from_beside_prose(attributes: str) -> None:
 
 @pytest.mark.parametrize(
     ("attributes", "goes"),
-    [
-        *(("id=onetrust-banner-sdk", True), ("role=dialog", True), ("aria-modal=true", True)),
-        *(("class=cookie-info", False),),
-    ],
+    [("id=onetrust-banner-sdk", True), ("role=dialog", True), ("aria-modal=true", True), ("class=cookie-info", False)],
 )
 def test_a_heading_in_a_dialog_makes_no_page_of_it(attributes: str, goes: bool) -> None:
     """A dialog that asks for consent goes with its h1; one that does not ask, and a named part of the page, stay."""
@@ -174,26 +141,15 @@ def test_a_heading_in_a_dialog_makes_no_page_of_it(attributes: str, goes: bool) 
     assert "ferry" in pruned(page(f"<div {attributes}>{heading}<p>The ferry leaves at nine.</p></div>", article()))
 
 
-def test_a_banner_may_be_an_article_element() -> None:
-    """An article element by the name of a banner goes if it asks for consent."""
-    banner = container("class=cookie-notice", ASKING["en"], 2, "article")
-    assert pruned(page(banner, article())) == pruned(page(article()))
-
-
 @pytest.mark.parametrize("tag", ["article", "div"])
 def test_a_post_by_its_topic_stays(tag: str) -> None:
-    """A post about consent stays, whose classes are its topics; so does an article by the name of a banner."""
+    """A post about consent, with that as topic, stays, as a long article named as a banner; a short one goes."""
     post = container("class='post hentry category-gdpr tag-cookie-consent'", ASKING["en"], 9, tag)
     assert pruned(page(post, article(8, "section"))).count("partners") == 9
     named = container("class=cookie-notice", ASKING["en"], 20, "article")
     assert pruned(page(named, article(8, "section"))).count("partners") == 20
-
-
-def test_a_recipe_for_cookies_stays() -> None:
-    """A section about cookies stays, with a button and a choice."""
-    recipe = "Mix the cookies, and use the settings of your oven. Accept all the help."
-    html = page(article(), container("class='recipe cookies'", recipe, 3, "section"))
-    assert pruned(html).count("oven") == 3
+    banner = container("class=cookie-notice", ASKING["en"], 2, "article")
+    assert pruned(page(banner, article())) == pruned(page(article()))
 
 
 @pytest.mark.parametrize(
@@ -260,10 +216,11 @@ def test_nested_containers_are_read_once(attributes: str, text: str, monkeypatch
         page(*(container("class='cookie-info'", ASKING["en"], 3, "section") for _ in range(9)), "<p>The end.</p>"),
         page(container("class='cookie-policy'", ASKING["en"]), article(30)),
         page("<div class='recipe cookie-bar'>Bake the cookie bars, and allow them to cool.</div>", article(30)),
+        page(article(), container("class='recipe cookies'", "Mix the cookies. Accept all the help.", 3, "section")),
         page(container("id=cookie-declaration", ASKING["en"]), article(30)),
         page(f"<body class='didomi-popup-open cookie-consent'>{article()}"),
     ],
-    ids=["main", "around an article", "policy", "parts", "policy by name", "recipe", "declaration", "body"],
+    ids=["main", "around an article", "policy", "parts", "policy by name", "recipe", "recipes", "declaration", "body"],
 )
 def test_a_page_about_cookies_keeps_its_text(html: str) -> None:
     """What holds an article or most of the page, or does not ask for consent, stays whole."""
@@ -274,9 +231,7 @@ def test_a_page_about_cookies_keeps_its_text(html: str) -> None:
 @EXTRACTORS
 def test_comments_are_no_main_text(extractor: str) -> None:
     """What visitors write below an article is not extracted."""
-    thread = container(
-        "id=comments class=comments-area", "I liked this post a lot, thank you for writing it, dear author!"
-    )
+    thread = container("id=comments class=comments-area", PRAISE)
     text = main_text(page(f"<div class=content>{article()}{thread}</div>"), extractor)
     assert text.count("Sentence") == 20
     assert "dear author" not in text
@@ -286,11 +241,10 @@ def test_comments_are_no_main_text(extractor: str) -> None:
 @pytest.mark.parametrize("tag", ["div", "section", "details", "ol"])
 def test_containers_of_comments_go(attributes: str, tag: str) -> None:
     """Well-known containers of comments go, whatever their element."""
-    thread = container(attributes, "I liked this post a lot, thank you for writing it, dear author!", 5, tag)
-    assert pruned(page(article(), thread)) == pruned(page(article()))
+    assert pruned(page(article(), container(attributes, PRAISE, 5, tag))) == pruned(page(article()))
 
 
-POST = "<h4>Anna</h4><p>I liked this post a lot, thank you for writing it, dear author!</p>"
+POST = f"<h4>Anna</h4><p>{PRAISE}</p>"
 NESTED = {
     "WordPress": f"<ol class=comment-list><li class=comment><article class=comment-body>{POST}</article></li></ol>",
     "in an area": f"<div id=comments><ol><li class=comment><article>{POST}</article></li></ol></div>",
@@ -329,14 +283,8 @@ def test_a_thread_keeps_its_posts(attributes: str) -> None:
 def test_names_that_only_resemble_are_kept() -> None:
     """Commentary, a comment's count in a link, and a menu of cookies are no containers."""
     names = [
-        "class=commentary",
-        "id=commented",
-        "class='content-container'",
-        "class='fortune-cookies'",
-        "id=consents-form",
-        "class=spotimage",
-        "class='spot-image'",
-        "class=comments_open",
+        *("class=commentary", "id=commented", "class='content-container'", "class='fortune-cookies'"),
+        *("id=consents-form", "class=spotimage", "class='spot-image'", "class=comments_open"),
         "class=gallery__item__comment",
     ]
     code = "<pre><code><span class='token comment'># the ferry</span></code></pre>"

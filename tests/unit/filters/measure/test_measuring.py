@@ -58,10 +58,7 @@ def test_measures_of_an_article(article: str) -> None:
 
 
 def test_another_set_of_measures_is_another_epoch() -> None:
-    """The digest of all measure names is pinned to MEASURES_VERSION.
-
-    A new measure must raise the version, so that pages are measured again.
-    """
+    """All measure names are pinned to MEASURES_VERSION: a new measure raises it, so that pages are measured again."""
     names = " ".join([*sorted(PAGE_MEASURES), *MEASURES, *structure_names.MEASURES])
     assert {MEASURES_VERSION: hashlib.sha256(names.encode()).hexdigest()[:16]} == {6: "6122ccfa2f6b18f5"}
 
@@ -110,10 +107,7 @@ def test_features_of_a_page_without_url(article: str) -> None:
 
 def test_epoch_changes_with_what_features_mean() -> None:
     """Each setting that changes features changes the epoch; numbers of processes and time limits do not."""
-    others = {
-        "extractor": "blocks",
-        "tokenizer": "words",
-    }
+    others = {"extractor": "blocks", "tokenizer": "words"}
     kept = set()
     for field in set(MeasureSettings.__struct_fields__) - {"extractor_model"}:
         value = others.get(field) or getattr(SETTINGS, field) + 1
@@ -147,10 +141,7 @@ def test_an_update_of_trafilatura_is_seen_under_blocks() -> None:
 
 
 def test_epoch_has_the_libraries_in_use() -> None:
-    """A library version with other outputs changes the epoch if the library is in use.
-
-    An extractor whose package is not installed still has an epoch.
-    """
+    """Other outputs of a library in use change the epoch; an extractor without its package still has an epoch."""
     other = msgspec.structs.replace(SETTINGS, extractor="resiliparse")
 
     def epochs(**versions: str) -> tuple[str, str]:
@@ -159,9 +150,8 @@ def test_epoch_has_the_libraries_in_use() -> None:
                 raise PackageNotFoundError(name)
             return versions.get(name, "1")
 
-        return feature_epoch(SETTINGS, version_of=version_of, outputs=str), feature_epoch(
-            other, version_of=version_of, outputs=str
-        )
+        own, others = (feature_epoch(each, version_of=version_of, outputs=str) for each in (SETTINGS, other))
+        return own, others
 
     before = epochs()
     for names, changed in LIBRARIES.items():

@@ -1,7 +1,4 @@
-"""Labelled pages of the web are pages, but for those that were recorded as walls and errors.
-
-Of a quarter of the pages and those that are known to be none (FARMWATCH_LONG: of all).
-"""
+"""Labelled pages are pages, but for recorded walls and errors: of a quarter of them (FARMWATCH_LONG: of all)."""
 
 from __future__ import annotations
 
@@ -43,8 +40,6 @@ LONG_CHARS = 3_000  # of the main text of an article
 
 
 class Label(msgspec.Struct):
-    """The parts of a page's label that are used."""
-
     id: str
     url: str = ""
     page_type: str = ""
@@ -52,19 +47,15 @@ class Label(msgspec.Struct):
 
 
 class Labelled(NamedTuple):
-    """A labelled page and what it was taken for."""
-
     label: Label
     found: Inspected
 
 
 def host_of(label: Label) -> str:
-    """The host of the page's URL; without a URL, the id."""
     return urlsplit(label.url or "").hostname or label.id
 
 
 def read(shared: Path) -> Iterator[tuple[Label, bytes]]:
-    """Labelled pages with their HTML."""
     for source in sorted((shared / "data" / "pages").iterdir()):
         for line in (source / "gold.jsonl").read_bytes().splitlines():
             label = msgspec.json.decode(line, type=Label)
@@ -76,7 +67,6 @@ def read(shared: Path) -> Iterator[tuple[Label, bytes]]:
 
 @pytest.fixture(scope="module")
 def inspected(shared: Path) -> list[Labelled]:
-    """The labelled pages."""
     return [Labelled(label, inspect(label.url, 200, {}, html, "")) for label, html in read(shared)]
 
 
@@ -105,7 +95,6 @@ def test_articles_with_the_title_of_no_page_are_pages(shared: Path, sign: str) -
 
 
 def retitled(html: bytes, sign: bytes) -> bytes:
-    """The page with another title and first heading."""
     html = re.sub(rb"(?is)<title.*?</title>", b"", html, count=1)
     return b"<title>%s | Review</title>" % sign + re.sub(rb"(?is)<h1[ >].*?</h1>", b"<h1>%s</h1>" % sign, html, count=1)
 

@@ -32,7 +32,6 @@ TEXT = st.one_of(LINES, st.tuples(LINES, st.integers(1, 4)).map(lambda drawn: "\
 
 
 def measures(text: str) -> dict[str, float | None]:
-    """The measures of a main text by name."""
     return dict(zip(MEASURES, measure_quality(text)["main"], strict=True))
 
 

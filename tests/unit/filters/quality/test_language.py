@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -47,36 +48,23 @@ def test_a_quotation_does_not_decide(page: str, quoted: str, part: float) -> Non
 
 def test_a_doubt_takes_a_second_look() -> None:
     """An unsure first look is followed by a look at more of the text, which decides; a sure one is final."""
-    looks: list[int] = []
-
-    def sure(text: str) -> tuple[str, float]:
-        looks.append(len(text))
-        return "en", SURE
-
-    def unsure(text: str) -> tuple[str, float]:
-        looks.append(len(text))
-        return ("en", 0.99) if len(text) > 2 * FIRST_CHARS else ("pcm", SURE - 0.01)
-
+    sure = Mock(return_value=("en", SURE))
+    unsure = Mock(side_effect=[("pcm", SURE - 0.01), ("en", 0.99)])
     text = repeated("en", 50_000)
-    assert identify(text, sure) == ("en", SURE)
-    assert len(looks) == 1
-    assert identify(text, unsure) == ("en", 0.99)
-    assert len(looks) == 3
+    assert (identify(text, sure), sure.call_count) == (("en", SURE), 1)
+    assert (identify(text, unsure), unsure.call_count) == (("en", 0.99), 2)
+    assert len(unsure.call_args.args[0]) > 2 * FIRST_CHARS
 
 
 @given(st.integers(0, 200_000))
 @settings(max_examples=60)
 def test_what_is_looked_at_is_bounded_and_spread(chars: int) -> None:
     """Of a long text, few characters are read, from every part of it; a short text is read whole."""
-    looks: list[str] = []
-
-    def unsure(text: str) -> tuple[str, float]:
-        looks.append(text)
-        return "en", 0.0
-
+    unsure = Mock(return_value=("en", 0.0))
     parts = "abcd"  # one letter for each quarter
     text = "".join(letter * (chars // 4) for letter in parts)
     identify(text, unsure)
+    looks = [call.args[0] for call in unsure.call_args_list]
     assert all(len(look) <= LOOKED_AT for look in looks)
     assert all(set(parts) <= set(look) for look in looks)
     assert len(text) > FIRST_CHARS or looks in ([text], [])

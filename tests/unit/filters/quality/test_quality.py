@@ -24,7 +24,6 @@ ANY_TEXT = st.one_of(st.text(), st.text(st.sampled_from("ab \n\x85\x1c\u2028\u30
 
 
 def measures(text: str, tokenizer: str = "whitespace") -> dict[str, float | None]:
-    """The measures of a main text by name."""
     return dict(zip(MEASURES, measure_quality(text, tokenizer)["main"], strict=True))
 
 
@@ -67,14 +66,9 @@ def walked(words: list[str], n: int) -> int:
 def test_gophers_words() -> None:
     """Tokens of punctuation alone are not words but count in the divisor; symbols are counted in the text."""
     values = measures("The cat -- sat... on #1 mat, with ## 22")
-    assert values["words"] == 8  # neither -- nor ##
-    assert values["mean_word_chars"] == (3 + 3 + 6 + 2 + 2 + 4 + 4 + 2) / 8
-    assert values["median_word_chars"] == 2.5
-    assert values["hashes_per_word"] == 3 / 10
-    assert values["ellipses_per_word"] == 1 / 10
-    assert values["alpha_word_share"] == 6 / 10
-    assert values["stop_words"] == 1
-    assert values["dolma_words"] == 10
+    shares = {"hashes_per_word": 3 / 10, "ellipses_per_word": 1 / 10, "alpha_word_share": 6 / 10}
+    means = {"mean_word_chars": (3 + 3 + 6 + 2 + 2 + 4 + 4 + 2) / 8, "median_word_chars": 2.5}
+    assert values.items() >= {"words": 8, **means, **shares, "stop_words": 1, "dolma_words": 10}.items()
 
 
 def test_an_empty_text_has_unknown_shares() -> None:
@@ -126,7 +120,7 @@ def test_the_cleaned_text_is_measured_as_if_it_were_a_main_text(text: str, strip
 def test_words_and_marks_are_tokens_of_their_own() -> None:
     """The word-boundary tokenizer does not split words at marks inside them."""
     assert TOKENIZERS["words"]("Don't pay $3.50, well-kept U.S. host_1!") == [
-        *("Don't", "pay", "$", "3.50", ",", "well-kept", "U.S", ".", "host_1", "!"),
+        *("Don't", "pay", "$", "3.50", ",", "well-kept", "U.S", ".", "host_1", "!")
     ]
 
 

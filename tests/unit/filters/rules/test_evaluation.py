@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import starmap
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,28 +19,15 @@ RULES = ("extracted", "min_tokens", "url_kind")
 
 def verdict(*failed: str, unknown: tuple[str, ...] = (), disabled: tuple[str, ...] = (), digest: str = "d") -> Verdict:
     """A verdict of the three rules; rules that fail are named, in any order."""
-    outcomes = [
-        RuleOutcome(
-            name,
-            None if name in unknown else 1.0,
-            ">=",
-            None if name in disabled else 1.0,
-            "n/a" if name in unknown or name in disabled else "fail" if name in failed else "pass",
-        )
-        for name in RULES
-    ]
+    outcomes = []
+    for name in RULES:
+        outcome = "n/a" if name in unknown + disabled else "fail" if name in failed else "pass"
+        value, threshold = None if name in unknown else 1.0, None if name in disabled else 1.0
+        outcomes.append(RuleOutcome(name, value, ">=", threshold, outcome))
     in_order = [name for name in RULES if name in failed]
-    return Verdict(
-        id="p",
-        site="s.example",
-        page_id="p",
-        url="",
-        verdict="dropped" if failed else "article",
-        first_failed=in_order[0] if in_order else "",
-        failed=in_order,
-        rules=outcomes,
-        digest=digest,
-    )
+    judged: dict[str, Any] = {"verdict": "dropped" if failed else "article", "first_failed": (*in_order, "")[0]}
+    judged |= {"failed": in_order, "rules": outcomes, "digest": digest}
+    return Verdict(id="p", site="s.example", page_id="p", url="", **judged)
 
 
 def test_drops_are_counted_in_three_ways() -> None:
@@ -112,10 +100,7 @@ judged_pages = st.lists(
 
 @given(judged_pages)
 def test_sums_agree(judged: list[LabelledVerdict]) -> None:
-    """Sources sum to the total, and marginal drops to the dropped pages.
-
-    A sole drop is marginal, a marginal drop a drop.
-    """
+    """Sources sum to the total, marginal drops to the drops; a sole drop is marginal, a marginal drop a drop."""
     found = evaluate(judged)
     assert found.whole.pages == len(judged) == sum(kept.pages for kept in found.sources.values())
     assert found.whole.kept == sum(kept.kept for kept in found.sources.values())

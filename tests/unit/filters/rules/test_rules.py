@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,13 +22,8 @@ from filters.structure.names import MEASURES as STRUCTURE
 from stream.schema.records import Features, Verdict, decode, encode
 from tests.support.pages.numbered_pages import page_features
 
-NOTES = replace(
-    load_ruleset("notes"),
-    rules=(
-        *load_ruleset("notes").rules,
-        *(rule for rule in load_ruleset("default").rules if rule.name in ("language", "url_kind")),
-    ),
-)
+_MORE = [rule for rule in load_ruleset("default").rules if rule.name in ("language", "url_kind")]
+NOTES = replace(load_ruleset("notes"), rules=(*load_ruleset("notes").rules, *_MORE))
 RUNS = replace(NOTES, name="runs", blocks=Definition.RUN)
 GOOD: dict[str, Any] = {
     "tokens": 400,
@@ -42,13 +38,11 @@ LONG = Block(BlockKind.PARAGRAPH, 500, 0, 0)
 
 
 def features(*blocks: Block, error: str = "", path: str = "recall", **measures: Any) -> Features:
-    """Features of a good article with these changes."""
     page = page_features(**{**GOOD, **measures})
     return msgspec.structs.replace(page, extract_path=path, extract_error=error, blocks=pack(blocks or [LONG] * 4))
 
 
 def outcome(verdict: Verdict, rule: str) -> tuple[Any, str]:
-    """(value, outcome) of a rule."""
     return next((found.value, found.outcome) for found in verdict.rules if found.name == rule)
 
 
@@ -106,10 +100,7 @@ SHORT_AND_LONG = [(BlockKind.ITEM, 100), (BlockKind.CELL, 100), (BlockKind.ITEM,
     ],
 )
 def test_rules_on_blocks(rule: str, blocks: list[tuple[int, int]], value: float, expected: str) -> None:
-    """The longest block must exceed 250; blocks of 200 or more are large.
-
-    Items and cells up to 100 are lists or tables, whatever their number of rows.
-    """
+    """The longest block exceeds 250, large ones have 200; items and cells up to 100, of any rows, are listed."""
     page = features(*[Block(kind, chars, 0, 0) for kind, chars in blocks])
     assert outcome(judge(page, NOTES), rule) == (value, expected)
 
@@ -130,28 +121,23 @@ def test_code_in_a_line_splits_blocks_of_the_notes_only() -> None:
     assert outcome(judge(features(*line), RUNS), "longest_block") == (370, "pass")
 
 
-URL_KINDS = {
+URL_KINDS: dict[str | None, Sequence[str | None]] = {
     "index": ["/", "/index.html", "/archive/"],
     "tag": ["/tag/rivers", "/blog/tags/rivers/"],
     "category": ["/Category/News"],
     "search": ["/search?q=river", "/?s=river"],
     "paging": ["/blog/page/3/", "/blog?page=3"],
     "other": ["/how-to-search-a-river", "/?p=123", "/tagging-fish", "/2024/05/page-turners", "/index-of-rivers"],
+    None: ["", None],
 }
 
 
 @pytest.mark.parametrize("kind", URL_KINDS)
-def test_url_kinds(kind: str) -> None:
-    """URLs of index, tag, category, search and paging pages are recognised, and those of articles are not."""
+def test_url_kinds(kind: str | None) -> None:
+    """URLs of index, tag, category, search and paging pages are recognised; an unreadable one is of no kind."""
     for path in URL_KINDS[kind]:
-        found = outcome(judge(features(url_path=path), NOTES), "url_kind")
-        assert found == (kind, "pass" if kind == "other" else "fail"), path
-
-
-def test_a_url_that_cannot_be_read_is_of_no_kind() -> None:
-    """For an unreadable URL the kind is unknown, neither "other" nor any kind."""
-    for path in ("", None):
-        assert outcome(judge(features(url_path=path), NOTES), "url_kind") == (None, "n/a")
+        expected = "n/a" if kind is None else "pass" if kind == "other" else "fail"
+        assert outcome(judge(features(url_path=path), NOTES), "url_kind") == (kind, expected), path
 
 
 def test_page_without_text_is_dropped_as_not_extracted() -> None:
@@ -208,7 +194,6 @@ def test_a_known_share_of_links_is_that_of_the_main_text() -> None:
 
 
 def ruled(*rules: str, **fields: str) -> Ruleset:
-    """A ruleset of `extracted` and these tables."""
     top = "".join(f"{field} = '{value}'\n" for field, value in fields.items())
     return parse_ruleset(top + '[rules.extracted]\nthreshold = "ok"\n' + "".join(rules), "mine")
 
@@ -226,13 +211,11 @@ def test_templated_pages_are_dropped_where_a_ruleset_says_so(
 ) -> None:
     """A page too near to earlier pages of its site is dropped; the measure of a site's first page is unknown."""
     ruleset = ruled(f"[rules.{rule}]\nthreshold = {threshold}\n")
-    found: dict[float | None, Verdict] = {}
     for value in (*passing, *failing, None):
         measures: dict[str, Any] = {rule: value}
-        found[value] = judge(features(**measures), ruleset)
-    assert all(found[value].failed == [] for value in passing)
-    assert all(found[value].failed == [rule] for value in failing)
-    assert outcome(found[None], rule) == (None, "n/a")
+        verdict = judge(features(**measures), ruleset)
+        assert verdict.failed == ([rule] if value in failing else [])
+    assert outcome(verdict, rule) == (None, "n/a")
 
 
 def test_quality_is_read_of_the_text_that_the_ruleset_names() -> None:
@@ -252,9 +235,8 @@ def test_a_rule_may_read_another_text_than_its_ruleset() -> None:
     """The text that a rule names comes before that of the ruleset, and is a part of the digest."""
     words = MEASURES.index("words")
     counts = {"main": 60.0, "c4": 40.0, "nopunc": 50.0, "own": 45.0}
-    page = msgspec.structs.replace(
-        features(), quality={text: [None] * words + [count] for text, count in counts.items()}
-    )
+    values = {text: [None] * words + [count] for text, count in counts.items()}
+    page = msgspec.structs.replace(features(), quality=values)
     least, most = "[rules.gopher_min_words]\nthreshold = 50\n", "[rules.gopher_max_words]\nthreshold = 50\n"
     for text, count in counts.items():
         ruleset = ruled(least, f'{most}text = "{text}"\n', reads="nopunc")
@@ -276,9 +258,8 @@ def test_own_text_without_template_lines_is_the_main_text() -> None:
 def test_measures_newer_than_the_features_are_unknown() -> None:
     """Features of an epoch with fewer measures are judged by those; rules on other measures are n/a."""
     page = msgspec.structs.replace(features(), quality={"main": [100.0]})
-    verdict = judge(
-        page, ruled("[rules.gopher_min_words]\nthreshold = 50\n[rules.dolma_max_repetitions]\nthreshold = 9\n")
-    )
+    rules = "[rules.gopher_min_words]\nthreshold = 50\n", "[rules.dolma_max_repetitions]\nthreshold = 9\n"
+    verdict = judge(page, ruled(*rules))
     assert outcome(verdict, "gopher_min_words") == (100, "pass")
     assert outcome(verdict, "dolma_max_repetitions") == (None, "n/a")
 
@@ -357,10 +338,7 @@ def test_first_failed_is_in_the_rulesets_order() -> None:
     st.sampled_from(["", "timeout"]),
 )
 def test_judging_is_pure_and_survives_the_log(rows: list[tuple[int, int]], share: float, path: str, error: str) -> None:
-    """The same features, also read from a record, give the same verdict and stay unchanged.
-
-    Each rule has an outcome.
-    """
+    """The same features, also read from a record, give the same verdict, stay unchanged, and have all outcomes."""
     page = features(*[Block(kind, chars, 0, 0) for kind, chars in rows], path=path, error=error, duplicate_share=share)
     packed = encode(page)
     for ruleset in (NOTES, RUNS):

@@ -17,7 +17,6 @@ MINIMAL = '[rules.extracted]\nthreshold = "ok"\n'
 
 
 def rule(name: str, *lines: str) -> str:
-    """A ruleset of `extracted` and this rule."""
     return MINIMAL + "\n".join([f"[rules.{name}]", *lines, ""])
 
 
@@ -30,13 +29,10 @@ REFUSED = {
     "endless table": ('[ "a" . ' + "'a' . " * 40 + "a]\n", "a dotted key has more than 32 parts"),
     "endless file": ("#" * 1024 * 1024 + "\n" + MINIMAL, "larger than 1024 KiB"),
     "rule": (rule("min_token", "threshold = 1"), "unknown rule 'min_token'; did you mean 'min_tokens'?"),
-    "field of a rule": (
-        rule("min_tokens", "treshold = 1"),
-        "rule min_tokens: unknown field treshold; known: on_unknown, threshold; did you mean 'threshold'?",
-    ),
+    "field of a rule": (rule("min_tokens", "treshold = 1"), "treshold; known: on_unknown, threshold; did you mean"),
     "field": (
         'block = "run"\n' + MINIMAL,
-        "unknown field block; known: blocks, description, models, reads, rules, scores; did",
+        "field block; known: blocks, description, models, reads, rules, scores; did",
     ),
     "rule beside rules": (MINIMAL + "[min_tokens]\nthreshold = 1\n", "unknown field min_tokens; known: "),
     "blocks": ('blocks = "runs"\n' + MINIMAL, "blocks: Invalid enum value 'runs'"),
@@ -45,20 +41,17 @@ REFUSED = {
     "policy": (rule("min_tokens", 'on_unknown = "dropp"'), "rule min_tokens: on_unknown: Invalid enum value 'dropp'"),
     "text for number": (
         rule("min_tokens", 'threshold = "200"'),
-        'rule min_tokens: threshold is "200", not a whole number from 0 to 1,000,000,000',
+        'threshold is "200", not a whole number from 0 to 1,000',
     ),
     "truth for number": (rule("min_tokens", "threshold = true"), "threshold is true, not a whole number"),
     "date for number": (rule("min_tokens", "threshold = 1999-01-01"), 'threshold is "1999-01-01", not a whole'),
     "NaN": (rule("link_code_share", "threshold = nan"), "threshold is NaN, not a number from 0 to 1"),
-    "share above 1": (
-        rule("link_code_share", "threshold = 20"),
-        "rule link_code_share: threshold is 20, not a number from 0 to 1",
-    ),
+    "share above 1": (rule("link_code_share", "threshold = 20"), "threshold is 20, not a number from 0 to 1"),
     "negative count": (rule("gopher_min_words", "threshold = -1"), "threshold is -1, not a whole number from 0"),
     "more stop words than there are": (rule("gopher_min_stop_words", "threshold = 9"), "a whole number from 0 to 8"),
     "unknown text": (
-        rule("gopher_max_words", "threshold = 9", 'text = "title"'),
-        "Invalid enum value 'title'; known: main, c4, nopunc, own",
+        rule("gopher_max_words", 'text = "title"'),
+        "Invalid enum value 'title'; known: main, c4, nopunc,",
     ),
     "text of an article rule": (rule("min_tokens", "threshold = 9", 'text = "own"'), "unknown field text"),
     "huge count": (rule("min_tokens", f"threshold = 1{'0' * 400}"), "…, not a whole number from 0"),
@@ -75,7 +68,7 @@ REFUSED = {
     "no language": (rule("language", "threshold = []"), "threshold is [], not a list of texts that is not empty"),
     "languages": (
         rule("language", 'threshold = ["en", "German", "EN", "jp"]'),
-        'rule language: threshold has ["EN", "German", "jp"], not among the codes in docs/reference/languages.md',
+        'has ["EN", "German", "jp"], not among',
     ),
     "likely beyond 1": (rule("language", "min_probability = 90"), "min_probability: Expected `float` <= 1.0"),
     "no block_chars": (rule("large_block_share", "threshold = 0.7"), "rule large_block_share: block_chars is missing"),
@@ -118,10 +111,9 @@ def test_every_bad_rule_is_named_up_to_twenty() -> None:
     )
     with pytest.raises(BadRuleset) as refused:
         parse_ruleset(text, "mine", "mine.toml")
-    first, second, third = str(refused.value).split("\n")
-    assert first == "mine.toml: unknown rule 'min_tokns'; did you mean 'min_tokens'?"
-    assert second.startswith("mine.toml: rule link_code_share: threshold is 20, ")
-    assert third.startswith("mine.toml: rule language: unknown field block_chars")
+    starts = ("unknown rule 'min_tokns'; did", "rule link_code_share: threshold is 20", "rule language: unknown field")
+    for line, start in zip(str(refused.value).split("\n"), starts, strict=True):
+        assert line.startswith(f"mine.toml: {start}")
     with pytest.raises(BadRuleset) as refused:
         parse_ruleset(MINIMAL + "".join(f"[rules.no{number}]\n" for number in range(500)), "mine")
     assert str(refused.value).count("\n") == 19
@@ -192,16 +184,7 @@ def test_any_text_is_a_ruleset_or_refused(text: str) -> None:
             assert parse_ruleset(source, "mine").rules[0].name == "extracted"
 
 
-LITERALS = [
-    "0x" + "F" * 9000,
-    "nan",
-    "[" * 150 + "]" * 150,
-    "{a = 1}",
-    "true",
-    "07:32:00",
-    '"\\u001b"',
-    "'\u202e'",
-]
+LITERALS = ["0x" + "F" * 9000, "nan", "[" * 150 + "]" * 150, "{a = 1}", "true", "07:32:00", '"\\u001b"', "'\u202e'"]
 PLACES = [
     "description = {0}\n" + MINIMAL,
     "scores = {0}\n" + MINIMAL,

@@ -18,7 +18,6 @@ KINDS = '[rules.url_kind]\nthreshold = ["tag"]\n[rules.url_kind.patterns]\n'
 
 
 def found(a: str, b: str) -> list[tuple[str, str, Any, Any]]:
-    """Differences of two texts, as rows."""
     one, other = parse_ruleset(a, "a"), parse_ruleset(b, "b")
     rows = differences(one, other)
     assert (not rows) == (one.digest == other.digest)

@@ -20,7 +20,6 @@ Published = list[tuple[str, str, str, float]]  # rule, measure, drops when the v
 
 
 def ngram_rules(prefix: str, measure: str, first: int, *limits: float) -> Published:
-    """Rules on the n-grams from `first` words on."""
     kind = measure.removeprefix("dolma_")
     return [
         (f"{prefix}{kind}_{n}gram_share", f"{measure}_{n}gram_share", ">", limit)
@@ -83,7 +82,6 @@ def features(values: dict[str, float | None], ruleset: str) -> Features:
 
 
 def passing(published: Published) -> dict[str, float | None]:
-    """Values that pass every rule."""
     least = {measure: limit for _, measure, op, limit in published if op == "<"}
     return {measure: least.get(measure, 0.0) for _, measure, _, _ in published}
 
@@ -148,10 +146,9 @@ def test_a_published_threshold_drops_just_beyond_it(
     """The comparison is exact: the threshold itself, and the nearest number on each side of it."""
     good = passing(PUBLISHED[ruleset])
     below, above = math.nextafter(limit, -math.inf), math.nextafter(limit, math.inf)
-    dropped = {"<": [below], ">": [above]}[op]
     for value in (below, float(limit), above):
         failed = judge(features({**good, measure: value}, ruleset), load_ruleset(ruleset)).failed
-        assert (rule in failed) == (value in dropped)
+        assert (rule in failed) == (value < limit if op == "<" else value > limit)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -183,25 +180,18 @@ def test_texts_that_rulesets_read_and_score() -> None:
 DEFAULT, NOTES = load_ruleset("default"), load_ruleset("notes")
 
 
-def failed(
-    url_path: str, tokens: int = 400, link_code_share: float | None = None, listed: int = 0, prose: int = 1
-) -> list[str]:
+def failed(url_path: str, listed: int = 0, prose: int = 1, **measures: float) -> list[str]:
     """The rules that a page of English words fails, with characters in short list items and in paragraphs."""
-    page = page_features(
-        tokens=tokens, language="en", duplicate_share=0.0, url_path=url_path, link_code_share=link_code_share
-    )
+    defaults: dict[str, Any] = {"tokens": 400, "link_code_share": None, "language": "en", "duplicate_share": 0.0}
+    page = page_features(**defaults | measures, url_path=url_path)
     blocks = [Block(BlockKind.ITEM, 1, 0, 0)] * listed + [Block(BlockKind.PARAGRAPH, prose, 0, 0)]
     return judge(msgspec.structs.replace(page, blocks=pack(blocks), extract_path="recall"), DEFAULT).failed
 
 
 def test_what_the_users_ask_is_in_force_and_their_other_rules_are_shown() -> None:
-    """`default` has every rule of the notes; those on the longest and on large blocks are shown only.
-
-    Of links, code, lists and tables it allows four times as much.
-    """
+    """`default` has every rule of the notes: two are shown only, and two allow four times as much."""
     rules = {rule.name: rule for rule in DEFAULT.rules}
-    in_force = {name for name, rule in rules.items() if rule.threshold is not None}
-    assert in_force == {
+    assert {name for name, rule in rules.items() if rule.threshold is not None} == {
         *("extracted", "no_page", "min_tokens", "duplicate_share", "language", "url_kind", "article_probability"),
         *("link_code_share", "list_table_share"),
     }
@@ -227,10 +217,7 @@ ARTICLES = """
 
 
 def test_urls_of_articles_and_of_other_pages() -> None:
-    """Index and tag pages, forums, shops, documentation, collections and company pages are dropped.
-
-    A word in a title is not a kind of URL, nor is a path that shops share with magazines, encyclopedias or letters.
-    """
+    """Index, tag, forum, shop and company pages are dropped; a word in a title, or a shared path, is no kind."""
     assert [path for path in NO_ARTICLES.split() if failed(path) != ["url_kind"]] == []
     assert [path for path in ARTICLES.split() if failed(path)] == []
 

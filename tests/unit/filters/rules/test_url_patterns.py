@@ -50,10 +50,7 @@ def test_a_piece_that_is_found_is_named() -> None:
     ],
 )
 def test_what_no_pattern_can_be_is_refused_in_words(pattern: str, why: str) -> None:
-    """Lookaround, backreferences, too much memory, errors and patterns that match every URL are refused.
-
-    The message is short and printable.
-    """
+    """Lookaround, backreferences, too much memory, errors and what matches every URL: a short, printable message."""
     with pytest.raises(BadPattern) as refused:
         compile_pattern(pattern)
     said = str(refused.value)

@@ -37,7 +37,6 @@ VISITS = st.lists(st.tuples(st.sampled_from("abcdef"), st.one_of(CONTENT, st.jus
 
 
 def chunks(*ids: int, length: int = 100) -> Chunks:
-    """Chunks of equal length."""
     return Chunks(np.array(ids, np.uint64), np.full(len(ids), length, np.uint16))
 
 
@@ -77,7 +76,6 @@ class Site:
         return self.memory.compare(state or self.state, 0, site, page, *of_ids)
 
     def share(self, page: str, *ids: int, **more: Any) -> float | None:
-        """Its duplicate share."""
         return self.see(page, ids, **more).duplicate_share
 
     def read(self, page: str, text: str) -> Likeness:
@@ -86,7 +84,6 @@ class Site:
         return self.memory.compare(self.state, 0, SITE, page, own, outline(text, 10**6))
 
     def rows(self) -> dict[bytes, bytes]:
-        """All rows of the state."""
         return dict(self.state.scan(b"", 1_000_000))
 
 
@@ -99,7 +96,6 @@ def held(rows: dict[bytes, bytes]) -> tuple[int, int, int, int]:
 
 
 def words(first: int, count: int) -> str:
-    """A run of numbered words."""
     return " ".join(f"word{number}" for number in range(first, first + count))
 
 
@@ -227,12 +223,9 @@ def test_a_template_outlives_its_first_page(new_state: NewState) -> None:
 def test_a_site_of_random_pages_has_few_templates(new_state: NewState) -> None:
     """Beyond 50 templates a page that is like none of them has none."""
     site = Site(new_state())
-    found = [site.see(f"p{number}", (number,)) for number in range(60)]
-    assert [one.template_id for one in found] == [
-        *(new_name(template((number,))) for number in range(50)),
-        *[None] * 10,
-    ]
-    assert site.see("last", (7,)).template_id == found[7].template_id
+    names = [site.see(f"p{number}", (number,)).template_id for number in range(60)]
+    assert names == [*(new_name(template((number,))) for number in range(50)), *[None] * 10]
+    assert site.see("last", (7,)).template_id == names[7]
 
 
 def test_a_template_whose_slots_hide_it_from_chunks(new_state: NewState) -> None:
@@ -250,7 +243,7 @@ def test_a_template_whose_slots_hide_it_from_chunks(new_state: NewState) -> None
 
 
 def test_of_old_pages_the_sketch_remembers(new_state: NewState) -> None:
-    """A copy of a page whose shingles were evicted has a template share of 1; an unrelated page has 0."""
+    """A copy of a page whose shingles were evicted, or cut at the cap, has a template share of 1; another has 0."""
     site = Site(new_state(), msgspec.structs.replace(ROOMY, shingles_per_site=300))
     for number in range(4):
         site.read(f"p{number}", words(1000 * number, 200))
@@ -259,10 +252,6 @@ def test_of_old_pages_the_sketch_remembers(new_state: NewState) -> None:
     half = site.read("half", words(1100, 200)).template_share
     assert half is not None and abs(half - 0.5) < 0.2
     assert site.read("strange", words(9000, 200)).template_share == 0
-
-
-def test_a_page_above_the_cap_of_shingles_is_still_compared(new_state: NewState) -> None:
-    """A page above the cap keeps its smallest shingles, and a copy of it has share 1."""
     site = Site(new_state(), msgspec.structs.replace(ROOMY, shingles_per_site=100))
     site.read("p1", words(0, 1000))
     assert held(site.rows())[2] == 100
@@ -275,9 +264,8 @@ def test_sites_do_not_know_each_other(new_state: NewState) -> None:
     site.see("p1", (1, 2), "a.example")
     site.memory.drop([0])
     for other in ("a.example.org", "a.exampl"):
-        found = site.see("p1", (1, 2), other)
-        assert found[:4] == (0, 0, None, None)
-        assert found.template_id == new_name(template((1, 2)))
+        likeness = site.see("p1", (1, 2), other)
+        assert (likeness[:4], likeness.template_id) == ((0, 0, None, None), new_name(template((1, 2))))
 
 
 @pytest.mark.parametrize("error", sorted(UNFINISHED))
@@ -306,10 +294,7 @@ def test_page_without_chunks_or_words_is_unknown(new_state: NewState) -> None:
 def test_fetching_three_times_in_a_row_changes_nothing(
     new_state: NewState, visits: list[tuple[str, list[int]]], caps: SiteCaps
 ) -> None:
-    """Visiting each page three times in a row gives the same shares and distances as visiting it once.
-
-    The rows are identical, and the second and third visit write nothing.
-    """
+    """Visiting each page three times in a row gives the measures and rows of one visit, and writes no more."""
     once, thrice = Site(new_state(), caps), Site(new_state(), caps)
     for page, ids in visits:
         expected = once.see(page, ids)
@@ -385,11 +370,8 @@ def test_state_never_exceeds_its_caps(new_state: NewState, visits: list[tuple[st
     site = Site(new_state(), TIGHT)
     for page, ids in visits:
         site.see(page, ids)
-        pages, identities, shingles, of_lines = held(site.rows())
-        assert pages <= TIGHT.pages_per_site
-        assert identities <= TIGHT.chunk_ids_per_site
-        assert shingles <= TIGHT.shingles_per_site
-        assert of_lines <= TIGHT.lines_per_site
+        caps = TIGHT.pages_per_site, TIGHT.chunk_ids_per_site, TIGHT.shingles_per_site, TIGHT.lines_per_site
+        assert all(size <= cap for size, cap in zip(held(site.rows()), caps, strict=True))
         counted = site.memory.size_bytes
         site.memory.drop([0])
         assert site.memory.size_bytes == 0
@@ -402,10 +384,7 @@ def test_state_never_exceeds_its_caps(new_state: NewState, visits: list[tuple[st
 def test_taking_a_page_out_and_in_again(
     new_state: NewState, visits: list[tuple[str, list[int]]], caps: SiteCaps, data: st.DataObject
 ) -> None:
-    """A page without evictions that is removed and measured again has the same measures and rows.
-
-    While it is removed, its row holds only its place; other rows do not change.
-    """
+    """A removed page's row holds only its place; measured again without evictions, it has the measures it had."""
     site = Site(new_state(), caps)
     seen: dict[str, tuple[list[int], Likeness]] = {}
     newest = "g"
@@ -444,18 +423,14 @@ def test_least_recently_used_sites_leave_memory(new_state: NewState) -> None:
 
 
 class Counted(NoState):
-    """State that counts operations and records the sizes of rows."""
-
     def __init__(self) -> None:
         self.operations, self.sizes = 0, dict[bytes, int]()
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Record the size."""
         self.operations += 1
         self.sizes[key] = len(value)
 
     def delete(self, key: bytes) -> None:
-        """Remove the size."""
         self.operations += 1
         del self.sizes[key]
 

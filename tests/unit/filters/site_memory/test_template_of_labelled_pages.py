@@ -27,7 +27,6 @@ _WORD = re.compile(r"\w+")
 
 
 def words(text: str) -> Counter[str]:
-    """The words of a text, counted."""
     return Counter(_WORD.findall(text.lower()))
 
 

@@ -36,7 +36,6 @@ BODY: dict[str, Any] = json.loads(DATA)
 
 
 def layer(weights: list[list[int]], bias: list[int]) -> Layer:
-    """A layer with these numbers."""
     return Layer(len(bias), np.array(weights, "<i2").tobytes(), np.array(bias, "<i4").tobytes())
 
 

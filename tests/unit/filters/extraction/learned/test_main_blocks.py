@@ -103,13 +103,8 @@ def test_another_processor_finds_the_same_text(article: str) -> None:
         "import sys; from filters.extraction.html_tree import parse; from filters.extraction.learned.model import *;"
         "print(load_model('').probabilities(page_blocks(parse(sys.argv[1]))).tolist())"
     )
-    other = subprocess.run(
-        [sys.executable, "-c", code, page(article)],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OPENBLAS_CORETYPE": "Prescott"},
-    )
+    command, env = [sys.executable, "-c", code, page(article)], {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}
+    other = subprocess.run(command, check=True, capture_output=True, text=True, env=env)
     blocks = page_blocks(parse(page(article)))
     assert blocks is not None and other.stdout.strip() == str(load_model("").probabilities(blocks).tolist())
 
@@ -129,10 +124,7 @@ def raw(html: str) -> RawPage:
 
 @pytest.mark.slow
 def test_a_page_of_many_blocks_fits_into_the_memory_of_a_worker() -> None:
-    """98,000 blocks, as many as the guards accept, have a text: with FARMWATCH_LONG.
-
-    Else a quarter of them, in the least memory_bytes: of the default, a worker has as much left for each block.
-    """
+    """98,000 blocks, as many as the guards accept, have a text (else a quarter of them, in the least memory)."""
     settings = msgspec.structs.replace(SETTINGS, workers=1, time_limit_s=300.0)
     if not LONG:
         settings = msgspec.structs.replace(settings, memory_bytes=512 * 1024**2)

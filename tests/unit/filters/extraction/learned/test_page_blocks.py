@@ -17,14 +17,12 @@ from tests.support.pages.extraction_peer import gold_pages
 
 
 def blocks(body: str) -> PageBlocks:
-    """The blocks of a page with this body."""
     found = page_blocks(parse(f"<html><head><title>t</title></head><body>{body}</body></html>"))
     assert found is not None
     return found
 
 
 def words(found: PageBlocks) -> list[str]:
-    """The words of all blocks."""
     return [found.vocabulary[place] for place in found.word]
 
 
