@@ -24,8 +24,7 @@ from stream.text.wording import counted, one_line
 _NAMED = 100  # broken records that are named; others are in the report
 
 Chained = Annotated[
-    bool,
-    Parameter(negative="", help="Compare up with down, down with prev, and so on, as the thesis's code does."),
+    bool, Parameter(negative="", help="Compare up with down, down with prev, and so on, as the thesis's code does.")
 ]
 
 

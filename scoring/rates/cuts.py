@@ -48,12 +48,7 @@ class Cut:
 
 
 def cut_rows(
-    rows: Iterable[SiteState],
-    by: str,
-    cut: Cut,
-    patterns: Patterns,
-    now_ms: int,
-    earlier: Iterable[SiteState] = (),
+    rows: Iterable[SiteState], by: str, cut: Cut, patterns: Patterns, now_ms: int, earlier: Iterable[SiteState] = ()
 ) -> tuple[list[SiteState], dict[str, list[SiteState]]]:
     """The rows that count, as they count now, and those of each group of `by`; windows know rows of `earlier` terms."""
     named = [row for row in cut.of(rows, patterns) if not is_canary(row.site)]

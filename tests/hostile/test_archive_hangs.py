@@ -50,11 +50,7 @@ def test_bodies_that_hang_change_nothing_but_their_own_records(tmp_path: Path) -
     urls = [f"http://{host}/x" for host in HANGING] + [f"http://{host}{path}" for host in DECENT for path in PAGES]
     with RawWeb(answer) as web:
         settings = patient_settings(
-            f"127.0.0.1:{web.port}",
-            delay_s=0.2,
-            use_sitemaps=False,
-            use_links=False,
-            warc_folder=str(folder),
+            f"127.0.0.1:{web.port}", delay_s=0.2, use_sitemaps=False, use_links=False, warc_folder=str(folder)
         )
         with Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", settings) as crawl:
             crawl.hits([make_hit({"url": url}) for url in urls])

@@ -110,10 +110,7 @@ def test_paragraphs_are_kept(tmp_path: Path) -> None:
         (line(site="No Label"), "line 2: site 'No Label' is not a label"),
         (line(text="  "), "line 2: a page needs either text or html"),
         (line(html="<p>x"), "line 2: a page needs either text or html"),
-        (
-            line(made_at="2022-11-01"),
-            "made_at of a human page: 2022-11-01; only pages written before 2022-11-01",
-        ),
+        (line(made_at="2022-11-01"), "made_at of a human page: 2022-11-01; only pages written before 2022-11-01"),
         (line(made_at=None), "line 2: made_at of a human page: none; only pages"),
         (line(truth="llm", text=" Text\n1. "), "line 2: the text is llm here and human in line 1"),
         (line(made_at="May"), "line 2: Invalid"),

@@ -72,9 +72,7 @@ def test_human_sites_are_made_of_old_captures(farmwatch: Runner, tmp_path: Path)
         "new.warc.gz": warc("new.example", 18, NEW),
     }.items():
         (tmp_path / name).write_bytes(content)
-    ran = farmwatch(
-        *("canaries", "make", "made.jsonl", "--human", "old.warc.gz", "--human", "new.warc.gz"),
-    )
+    ran = farmwatch(*("canaries", "make", "made.jsonl", "--human", "old.warc.gz", "--human", "new.warc.gz"))
     assert (ran.code, ran.out) == (Exit.PROBLEM, "human: 1 site, 18 pages\n")
     assert "18 pages skipped: captured in November 2022 or later\n" in ran.err
     (site,) = sites(tmp_path / "made.jsonl", "human")
@@ -99,9 +97,7 @@ def test_human_sites_come_from_common_crawl_over_a_log(farmwatch: Runner, tmp_pa
         where = ("--log", f"sqlite:{tmp_path / 'old'}", "--set", "crawl.contact=https://contact.example/")
         ran = farmwatch("search", "--source", "commoncrawl", "--queries", "hosts.txt", *settings, *where)
     assert ran.code == Exit.OK, ran.err
-    ran = farmwatch(
-        *("canaries", "make", "made.jsonl.gz", "--human", f"sqlite:{tmp_path / 'old'}"),
-    )
+    ran = farmwatch(*("canaries", "make", "made.jsonl.gz", "--human", f"sqlite:{tmp_path / 'old'}"))
     assert (ran.code, ran.out) == (Exit.PROBLEM, "human: 1 site, 16 pages\n")
     assert [site.label for site in sites(tmp_path / "made.jsonl.gz", "human")] == ["a-example"]
 

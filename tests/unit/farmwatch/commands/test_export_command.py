@@ -85,8 +85,7 @@ def test_the_three_formats_hold_the_same_rows(farmwatch: Runner, finished: str, 
 
 
 @pytest.mark.parametrize(
-    ("named", "form"),
-    [*((f"sites.{form}", form) for form in get_args(Format)), ("SITES.CSV", "csv"), ("s", "jsonl")],
+    ("named", "form"), [*((f"sites.{form}", form) for form in get_args(Format)), ("SITES.CSV", "csv"), ("s", "jsonl")]
 )
 def test_the_ending_decides_the_format(
     farmwatch: Runner, finished: str, tmp_path: Path, named: str, form: Format

@@ -47,14 +47,7 @@ def test_gauges_show_the_newest_rows_of_the_detector_in_use(log: MemoryLog) -> N
     """A changed verdict is shown, sites of other detectors do not count, and odd names of sources are `other`."""
     metrics = Metrics()
     share = live_share(log, metrics)
-    log.append(
-        [
-            row("a", "undecided"),
-            row("b", "human"),
-            row("c", "llm", "y/1"),
-            row("d", "llm", sources=["We!rd"]),
-        ]
-    )
+    log.append([row("a", "undecided"), row("b", "human"), row("c", "llm", "y/1"), row("d", "llm", sources=["We!rd"])])
     share.update_gauges()
     assert _value(metrics, 'sites{ruleset="default",run="first",verdict="undecided"}') == 1
     log.append([row("a", "llm")])

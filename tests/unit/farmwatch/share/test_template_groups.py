@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
@@ -17,12 +17,11 @@ from tests.support.logs.shared_templates import fill
 
 
 @pytest.fixture
-def log() -> Iterator[MemoryLog]:
+def log() -> MemoryLog:
     """The rows of `fill`."""
     log = MemoryLog()
     fill(log)
-    yield log
-    log.close()
+    return log
 
 
 def test_sites_of_a_template_are_a_group(log: MemoryLog) -> None:

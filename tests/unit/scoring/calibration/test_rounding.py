@@ -107,12 +107,7 @@ def test_a_calibration_does_not_depend_on_last_digits_of_the_scores(seed: int) -
 
 @pytest.mark.parametrize(
     ("text", "digest"),
-    [
-        (
-            '{"method":"sprt","numbers":{"p0":0.3333333333333333,"p1":0.6666666666666666},"close_after_ms":1}',
-            "46816457",
-        ),
-    ],
+    [('{"method":"sprt","numbers":{"p0":0.3333333333333333,"p1":0.6666666666666666},"close_after_ms":1}', "46816457")],
 )
 def test_methods_of_runs_that_began_before_keep_their_digest(text: str, digest: str) -> None:
     """Numbers from a file are not rounded: a run that stored 17 digits keeps its digest."""

@@ -14,6 +14,7 @@ from scoring.rates.direct_share import direct_share, share_of_rows
 from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.schema.records import SiteState
 from tests.support.remarks import facts, kinds
+from tests.support.site_rows import cell_rows
 from tests.support.sizes import LONG
 
 WEBS = 20 if LONG else 2  # of each number of queries
@@ -21,15 +22,14 @@ WEBS = 20 if LONG else 2  # of each number of queries
 
 def web(rng: np.random.Generator, operators: int, subdomains: int, share: float, **more: int) -> list[SiteState]:
     """Operators with this many sites each, all LLM or all human."""
-    rows = []
+    rows: list[SiteState] = []
     for operator in range(operators):
         is_llm = rng.random() < share
         for number in range(subdomains):
             n = min(int(rng.geometric(0.25)), 20)
             k = int(rng.binomial(n, rng.beta(19, 5) if is_llm else rng.beta(0.5, 11)))
-            site = f"s{number}.operator{operator}.com"
             known = {"pages": n, "articles": n, "hits": 1} | more
-            rows.append(SiteState(id=site, site=site, ruleset="r", scored=n, flagged=k, **known))  # type: ignore[arg-type]
+            rows += cell_rows([(n, k)], f"s{number}.operator{operator}.com", **known)
     return rows
 
 
@@ -90,12 +90,7 @@ def of_queries(rng: np.random.Generator, queries: int, sites: int = 30) -> list[
     rows = []
     for query in range(queries):
         for row in web(rng, sites, 1, rng.beta(0.9, 2.1)):
-            name = f"q{query}{row.id}".replace("s0.", "")
-            rows.append(
-                SiteState(
-                    id=name, site=name, ruleset="r", scored=row.scored, flagged=row.flagged, queries=[f"q{query}"]
-                )
-            )
+            rows.append(replace(row, site=f"q{query}{row.id}".replace("s0.", ""), queries=[f"q{query}"]))
     return rows
 
 
@@ -119,14 +114,8 @@ def test_one_operator_with_nearly_all_sites_is_no_number() -> None:
     """If nearly all sites belong to one or two operators, there is no share."""
     rng = np.random.default_rng(3)
     farm = web(rng, 1, 400, 1.0)
-    others = [
-        SiteState(id=f"o{n}", site=f"other{n}.net", ruleset="r", scored=row.scored, flagged=row.flagged)
-        for n, row in enumerate(web(rng, 5, 1, 0.0))
-    ]
-    two = [
-        SiteState(id=f"t{n}", site=f"s{n}.paper.net", ruleset="r", scored=row.scored, flagged=row.flagged)
-        for n, row in enumerate(web(rng, 1, 200, 0.0))
-    ]
+    others = [replace(row, site=f"other{n}.net") for n, row in enumerate(web(rng, 5, 1, 0.0))]
+    two = [replace(row, site=f"s{n}.paper.net") for n, row in enumerate(web(rng, 1, 200, 0.0))]
     for rows, domains in (([*farm, *others], 6), ([*farm[:200], *two], 2)):
         line = line_of(rows)
         assert (line.share, line.method) == (None, "too wide")
@@ -193,17 +182,14 @@ def test_labels_tell_any_from_every_article() -> None:
 def test_the_bounds_hold_whatever_those_not_judged_are() -> None:
     """The bounds hold for none to all of the sites without a scored article, which are counted by reason."""
     rows = web(np.random.default_rng(1), 60, 1, 0.3)
-    rows += [SiteState(id=f"e{n}", site=f"e{n}.com", ruleset="r") for n in range(10)]
-    rows += [
-        SiteState(id=f"d{n}", site=f"d{n}.com", ruleset="r", pages=5, dropped_by={"min_tokens": 3, "language": 2})
-        for n in range(20)
-    ]
-    rows += [SiteState(id=f"a{n}", site=f"a{n}.com", ruleset="r", pages=5, articles=5, abstained=5) for n in range(10)]
+    rows += cell_rows([(0, 0)] * 10, "e{}.com")
+    rows += cell_rows([(0, 0)] * 20, "d{}.com", pages=5, dropped_by={"min_tokens": 3, "language": 2})
+    rows += cell_rows([(0, 0)] * 10, "a{}.com", pages=5, articles=5, abstained=5)
     line = line_of(rows)
     assert line.not_judged == {"no article": 20, "no page": 10, "no score": 10}
     robots = rate_lines(rows, RateQuery(no_page={f"e{n}.com": "refused by robots.txt" for n in range(4)}))[0].not_judged
     assert robots == {"no article": 20, "no score": 10, "no page": 6, "refused by robots.txt": 4}
-    foreign = [SiteState(id="f", site="f.com", ruleset="r", pages=5, dropped_by={"language": 5})]
+    foreign = cell_rows([(0, 0)], pages=5, dropped_by={"language": 5})
     assert line_of(foreign).not_judged == {"another language": 1}
     assert line.low is not None and line.high is not None
     assert line.bound_low == pytest.approx(line.low * 60 / 100)

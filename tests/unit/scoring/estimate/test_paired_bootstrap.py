@@ -139,13 +139,9 @@ def test_without_smoothing_the_interval_would_not_hold() -> None:
 
 
 def test_one_run_twice_has_no_interval() -> None:
-    """A run compared with itself has a difference of exactly 0, from 0 to 0."""
+    """A run compared with itself has a difference of exactly 0, from 0 to 0; other sums or corrections are an error."""
     change = changed(EQUAL, same=True)
     assert (change.difference, change.low, change.high) == (0, 0, 0)
-
-
-def test_runs_that_differ_are_not_the_same() -> None:
-    """Runs declared identical whose sums or corrections differ are an error, not the point 0."""
     errors = RunErrors(ErrorCounts(50, 45, 50, 48), ErrorCounts(50, 30, 50, 48), shared=False)
     with pytest.raises(BadParameters, match="runs that are the same"):
         changed(EQUAL, same=True, errors=errors)

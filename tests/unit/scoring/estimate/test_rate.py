@@ -83,11 +83,20 @@ def test_more_sites_narrow_the_uncorrected_interval(x: int, more: int) -> None:
 
 
 def test_no_sites_give_no_rate() -> None:
-    """Without sites there is no rate, with and without error counts."""
-    for errors in (None, GOOD):
+    """Without sites there is no rate; fields, and not remarks, ask for known sites; others are said to begin with.
+
+    The widest interval is assumed, that of a share of one half.
+    """
+    for errors in (None, GOOD, ErrorCounts(6, 6, 6, 6)):
         found = estimate(0, 0, errors)
         assert (found.rate, found.low, found.high) == (None, None, None)
-        assert found.remarks[0].kind == RemarkKind.NO_RATE
+        more = [] if found.more_sites is None else [RemarkKind.MORE_SITES]
+        assert kinds(found.remarks) == [RemarkKind.NO_RATE, *more]
+        assert (found.more_sites is None) == (found.more_known_sites > 0) == (errors not in (None, GOOD))
+    plain = estimate(0, 0, None)
+    assert plain.more_sites is not None
+    assert wilson(plain.more_sites / 2, plain.more_sites, Z95).half_width <= HALF_WIDTH
+    assert facts(plain.remarks, RemarkKind.MORE_SITES)["number"] == plain.more_sites
 
 
 def test_without_error_counts_it_says_uncorrected() -> None:
@@ -108,13 +117,6 @@ def test_few_sites_say_so() -> None:
     for errors in (None, GOOD):
         headlines = [estimate(0, n, errors).remarks[0].kind for n in range(1, 6)]
         assert headlines == [RemarkKind.FEW_FOR_A_RATE] * 4 + [RemarkKind.RATE]
-
-
-def test_known_sites_are_not_asked_for_before_there_is_a_site() -> None:
-    """If no site could be classified, no remark asks for known sites; the fields do."""
-    found = estimate(0, 0, ErrorCounts(6, 6, 6, 6))
-    assert (kinds(found.remarks), found.more_sites) == ([RemarkKind.NO_RATE], None)
-    assert found.more_known_sites > 0
 
 
 @pytest.mark.parametrize("errors", [None, GOOD])
@@ -169,8 +171,7 @@ def test_undecided_sites_are_in_the_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("x", "n", "more"),
-    [(-1, 5, {}), (6, 5, {}), (1, 0, {}), (6, 15, {"undecided": 10}), (1, 10, {"confidence": 1.0})],
+    ("x", "n", "more"), [(-1, 5, {}), (6, 5, {}), (1, 0, {}), (6, 15, {"undecided": 10}), (1, 10, {"confidence": 1.0})]
 )
 def test_impossible_counts_are_refused(x: int, n: int, more: dict[str, Any]) -> None:
     """Impossible counts, also of errors, and a confidence of 1 are refused."""
@@ -290,15 +291,6 @@ def test_known_sites_that_it_asks_for_bring_it_into_reach() -> None:
     k = (20 + wanted) / 20
     many = ErrorCounts(round(10 * k), round(9 * k), round(10 * k), round(9 * k))
     assert estimate(50, 100, many).more_sites is not None
-
-
-def test_no_site_at_all_says_how_many_to_begin_with() -> None:
-    """Without any site, the widest interval is assumed, that of a share of one half."""
-    found = estimate(0, 0, None)
-    assert found.more_sites is not None
-    assert wilson(found.more_sites / 2, found.more_sites, Z95).half_width <= HALF_WIDTH
-    assert facts(found.remarks, RemarkKind.MORE_SITES)["number"] == found.more_sites
-    assert estimate(0, 0, GOOD).more_sites is not None
 
 
 @pytest.mark.parametrize(

@@ -152,9 +152,7 @@ def test_short_memory_does_not_bury_what_has_fitted_before(start: Callable[..., 
     assert firsts(engine.read_ids(texts(5, 19, 20))) == [1, 2, 3]
 
 
-def test_text_that_does_not_fit_alone_is_poison_and_its_neighbours_are_scored(
-    start: Callable[..., PairEngine],
-) -> None:
+def test_text_that_does_not_fit_alone_is_poison_and_its_neighbours_are_scored(start: Callable[..., PairEngine]) -> None:
     """A single text that is too large is a PoisonText after one retry alone; the other texts are scored."""
     engine = start(FakeDevice(room=130), batch_tokens=400)
     read = engine.read_ids(texts(10, 200, 10, 20))

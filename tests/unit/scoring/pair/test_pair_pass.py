@@ -171,10 +171,7 @@ def test_half_precision_weights_are_summed_in_fp32() -> None:
     """bfloat16 heads and hidden states on a CPU give the logits of their exact values."""
     case = random_case(count=16, words=300, width_p=64, width_q=64)
     case.hidden_p, case.hidden_q = case.hidden_p.bfloat16(), case.hidden_q.bfloat16()
-    case.head_p, case.head_q = (
-        tiled.Head(case.head_p.weight.bfloat16()),
-        tiled.Head(case.head_q.weight.bfloat16()),
-    )
+    case.head_p, case.head_q = (tiled.Head(case.head_p.weight.bfloat16()), tiled.Head(case.head_q.weight.bfloat16()))
     assert_equals(case.run(tile=64), case)
 
 

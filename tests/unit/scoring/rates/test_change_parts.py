@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import BadParameters
-from scoring.rates.change_parts import ChangeParts, change_parts
+from scoring.rates.change_parts import change_parts
 from scoring.rates.split_rates import RateLine, rate_lines
 from stream.schema.records import RatePoint, SiteState
 
@@ -38,11 +38,7 @@ def row(site: str, day: int, *sources: str, until: int = 0) -> SiteState:
     return SiteState(id=site, site=site, scored=5, days=[day], sources=list(sources), term_start=start, term_end=end)
 
 
-def total(found: ChangeParts) -> float:
-    """The sum of the parts."""
-    return found.new_sites + found.sources + found.left_sites + found.known_sites + found.instrument
-
-
+PARTS = ("new_sites", "sources", "left_sites", "known_sites", "instrument")
 SHARES = st.floats(0, 1)
 
 
@@ -63,43 +59,40 @@ def test_the_parts_add_up(
     points = [point(share, SINCE + n, digest=digest) for n, (share, digest) in enumerate(kept)]
     rows = [row(str(n), day, source, until=until) for n, (_, (day, until), source) in enumerate(sites)]
     found = change_parts(points, line(now), rows, {str(n): likely for n, (likely, *_) in enumerate(sites)}, NOW)
-    assert total(found) == pytest.approx(found.after - found.before, abs=1e-7)
+    assert sum(getattr(found, part) for part in PARTS) == pytest.approx(found.after - found.before, abs=1e-7)
     assert found.new + found.known + found.left == len(sites)
 
 
-def test_new_sites_that_differ_are_the_cause() -> None:
-    """One of two known sites is an LLM site, and so are both new sites of the same source: 50% become 75%."""
-    rows = [row("a", DAY - 9, "s"), row("b", DAY - 1, "s"), row("c", DAY, "s"), row("d", DAY + 5, "s")]
-    found = change_parts([point(0.5)], line(0.75), rows, {"a": 0.0, "b": 1.0, "c": 1.0, "d": 1.0}, NOW)
-    assert (found.new_sites, found.sources, found.known_sites, found.instrument) == (0.25, 0.0, 0.0, 0.0)
-    assert (found.new, found.known, found.seams) == (2, 2, [])
+@pytest.mark.parametrize(
+    ("sites", "then", "now", "wanted"),
+    [
+        (
+            [(0, -9, "s", 0), (1, -1, "s", 0), (1, 0, "s", 0), (1, 5, "s", 0)],
+            *(0.5, 0.75, {"new_sites": 0.25, "new": 2, "known": 2}),
+        ),
+        (
+            [(0, -9, "low", 0), (1, -1, "high", 0), (1, 0, "high", 0), (1, 0, "new", 0)],
+            *(0.5, 0.75, {"sources": 0.25, "new": 2, "known": 2}),
+        ),
+        ([(1, -1, "s", 0), (0, -1, "s", 0)], 0.25, 0.5, {"known_sites": 0.25, "known": 2}),
+        ([(0, -9, "s", 0), (1, -9, "s", 2), (1, -99, "s", -1)], 0.5, 0, {"left_sites": -0.5, "known": 1, "left": 1}),
+        ([(1, 0, "s", 0), (0, 1, "s", 0)], 0.25, 0.5, {"new_sites": 0.25, "new": 2}),
+    ],
+    ids=["new sites differ", "more of a source", "known sites say else", "verdicts too old", "young log"],
+)
+def test_a_cause_shows_in_its_own_part(
+    sites: list[tuple[int, int, str, int]], then: float, now: float, wanted: dict[str, float]
+) -> None:
+    """Of sites with a probability, days of their first hit and of the end of their verdict, and a source.
 
-
-def test_more_sites_of_a_source_with_a_larger_share_are_its_part() -> None:
-    """If a source with a larger share gets more sites, that part is the mix of sources; each keeps its own share."""
-    rows = [row("a", DAY - 9, "low"), row("b", DAY - 1, "high"), row("c", DAY, "high"), row("d", DAY, "new")]
-    found = change_parts([point(0.5)], line(0.75), rows, {"a": 0.0, "b": 1.0, "c": 1.0, "d": 1.0}, NOW)
-    assert (found.new_sites, found.sources, found.known_sites) == (0.0, 0.25, 0.0)
-
-
-def test_what_known_sites_say_now_is_the_rest() -> None:
-    """Without new sites, the whole change belongs to the known sites."""
-    found = change_parts([point(0.25)], line(0.5), [row("a", DAY - 1), row("b", DAY - 1)], {"a": 1.0, "b": 0.0}, NOW)
-    assert (found.new_sites, found.sources, found.known_sites) == (0.0, 0.0, 0.25)
-
-
-def test_sites_whose_verdict_has_become_too_old_are_a_part() -> None:
-    """Expired verdicts are a part of the change, unless they had expired before the first point."""
-    rows = [row("a", DAY - 9), row("b", DAY - 9, until=DAY + 2), row("c", DAY - 99, until=DAY - 1)]
-    found = change_parts([point(0.5)], line(0.0), rows, {"a": 0.0, "b": 1.0, "c": 1.0}, NOW)
-    assert (found.left_sites, found.known_sites, found.new_sites) == (-0.5, 0.0, 0.0)
-    assert (found.left, found.known, found.new) == (1, 1, 0)
-
-
-def test_on_a_young_log_all_of_a_change_is_of_new_sites() -> None:
-    """On a young log, no site was known before, so that all of the change belongs to new sites."""
-    found = change_parts([point(0.25)], line(0.5), [row("a", DAY), row("b", DAY + 1)], {"a": 1.0, "b": 0.0}, NOW)
-    assert (found.new_sites, found.sources, found.known_sites, found.known) == (0.25, 0.0, 0.0, 0)
+    Verdicts that had expired before the first point are no part of a change. Parts that are not named are 0.
+    """
+    likely = {str(n): float(probability) for n, (probability, *_) in enumerate(sites)}
+    rows = [row(str(n), DAY + day, of, until=end and DAY + end) for n, (_, day, of, end) in enumerate(sites)]
+    found = change_parts([point(then)], line(now), rows, likely, NOW)
+    nothing = dict.fromkeys((*PARTS, "new", "known", "left"), 0)
+    assert {name: getattr(found, name) for name in nothing} == nothing | wanted
+    assert found.seams == []
 
 
 @pytest.mark.parametrize("more", [{"digest": "d2"}, {"detector": "pair"}, {"run": "r2"}, {"share_method": "ppi"}])

@@ -97,11 +97,9 @@ def test_a_group_of_all_sites_has_the_share_of_all() -> None:
     whole = share_of(found)
     (same,) = rate_lines(found, RateQuery(by="source", now_ms=10**12))
     assert (same.group, same.share, same.low, same.high) == ("file", whole.share, whole.low, whole.high)
-    parts = {
-        line.group: line for line in rate_lines([*found[:20], *rows(LLM_SITES, sources=["b"])], RateQuery(by="source"))
-    }
-    assert parts["b"].low is not None and parts["file"].high is not None
-    assert parts["file"].high < parts["b"].low
+    b, file = rate_lines([*found[:20], *rows(LLM_SITES, sources=["b"])], RateQuery(by="source"))
+    assert (b.group, file.group) == ("b", "file")
+    assert b.low is not None and file.high is not None and file.high < b.low
 
 
 def test_each_site_with_a_scored_article_has_a_probability() -> None:

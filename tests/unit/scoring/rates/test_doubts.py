@@ -12,8 +12,8 @@ from scoring.estimate.remarks import RemarkKind
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.direct_share import DirectShare, by_review, direct_share
 from scoring.rates.split_rates import RateQuery, rate_lines
-from stream.schema.records import SiteState
 from tests.support.remarks import facts, kinds
+from tests.support.site_rows import cell_rows
 
 HUMAN, LLM = (0.5, 11.0), (19.0, 5.0)  # betas of the flagged share
 Beta = tuple[float, float]
@@ -60,7 +60,7 @@ def test_flags_that_fit_no_known_site_give_no_share(human: Beta, llm: Beta) -> N
     assert kinds(found.remarks) == alike and found.remarks[0].facts["sites"] == 600
     assert direct_share(cells, whole=fit)[0].method == "kinds not told apart"
     assert fit is not None
-    rows = [SiteState(id=f"s{n}", site=f"s{n}.com", scored=n_, flagged=k) for n, (n_, k) in enumerate(cells.elements())]
+    rows = cell_rows(cells.elements())
     labels = {row.site: float(row.site[1:-4] < "3") for row in rows[::5]}
     reviewed = by_review(found, fit, rows, Review(labels, len(labels), 0, 1), 0.95)
     assert reviewed.method == "ppi" and reviewed.share == pytest.approx(np.mean(list(labels.values())), abs=0.05)
@@ -79,12 +79,7 @@ def test_a_web_without_llm_sites_gets_no_number_where_no_site_is_known() -> None
 
 def test_a_detector_without_a_threshold_flags_nothing() -> None:
     """Without a threshold, the sentence names the threshold and not missing scores."""
-    rows = [
-        SiteState(
-            id=f"s{n}", site=f"s{n}.com", ruleset="r", detector="x/uncalibrated", pages=9, articles=9, abstained=9
-        )
-        for n in range(50)
-    ]
+    rows = cell_rows([(0, 0)] * 50, detector="x/uncalibrated", pages=9, articles=9, abstained=9)
     (line,) = rate_lines(rows)
     assert kinds(line.remarks) == [RemarkKind.NO_SHARE, RemarkKind.NO_THRESHOLD, RemarkKind.SET_A_THRESHOLD]
     assert line.not_judged == {"no threshold": 50}
@@ -94,19 +89,13 @@ def test_labels_of_one_kind_that_contradict_the_flags_are_named() -> None:
     """If labels of one kind contradict the flags, the share is below a bound, never 0.0%, and the text says so."""
     rng = np.random.default_rng(3)
     cells = drawn(rng, 180, LLM) + drawn(rng, 420, HUMAN)
-    rows = [
-        SiteState(id=f"s{n}", site=f"s{n}.com", ruleset="r", scored=n_, flagged=k)
-        for n, (n_, k) in enumerate(cells.elements())
-    ]
+    rows = cell_rows(cells.elements())
     for says in (0.0, 1.0):
         review = Review({row.site: says for row in rows[::10]}, 60, 0, 86_400_000)
         (line,) = rate_lines(rows, RateQuery(review=review))
         assert line.method == "ppi" and line.share == says
         assert kinds(line.remarks)[:2] == [RemarkKind.SHARE, RemarkKind.CONTRADICTION]
-        assert (
-            line.look_low is not None and line.low is not None and line.high is not None and line.look_high is not None
-        )
-        assert line.look_low < line.low or line.look_high > line.high
+        assert (line.look_low or 0) < (line.low or 0) or (line.look_high or 1) > (line.high or 1)
     old = Review({}, 0, 0, 1, too_old=60)
     few, too_old = rate_lines(rows, RateQuery(review=old))[0].remarks[1:3]
     assert (few.facts["needed"], too_old.facts["labels"]) == (50, 60)
@@ -117,21 +106,14 @@ def test_labels_count_for_domains_and_results() -> None:
     rng = np.random.default_rng(4)
     rows, labels = [], {}
     for n in range(400):
-        is_llm, pages = rng.random() < 0.3, 9
-        k = int(rng.binomial(pages, rng.beta(*(LLM if is_llm and rng.random() < 0.3 else HUMAN))))
-        hits = 9 if is_llm else 3
-        rows.append(
-            SiteState(id=f"s{n}", site=f"s{n}.com", ruleset="r", scored=pages, flagged=k, hits=hits, best_rank=1)
-        )
+        is_llm = rng.random() < 0.3
+        k = int(rng.binomial(9, rng.beta(*(LLM if is_llm and rng.random() < 0.3 else HUMAN))))
+        rows += cell_rows([(9, k)], f"s{n}.com", hits=9 if is_llm else 3, best_rank=1)
         if n < 100:
             labels[f"s{n}.com"] = float(is_llm)
-    true = np.mean([labels[row.site] for row in rows[:100]])
+    true = np.mean(list(labels.values()))
     of_results = true * 9 / (true * 9 + (1 - true) * 3)
-    for definition, expected in (
-        ("sites", true),
-        ("domains", true),
-        ("results", of_results),
-        ("ranked-results", of_results),
-    ):
+    shares = {"sites": true, "domains": true, "results": of_results, "ranked-results": of_results}
+    for definition, expected in shares.items():
         (line,) = rate_lines(rows, RateQuery(review=Review(labels, 100, 0, 86_400_000), definition=definition))
         assert line.method == "ppi" and line.share == pytest.approx(expected, abs=0.05)

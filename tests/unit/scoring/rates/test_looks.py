@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from scoring.estimate.fit import WIDE, CellCounts, Fit, KnownSites
 from scoring.estimate.intervals import TIGHTEST_AT, Z95, every_look
@@ -16,7 +17,7 @@ from scoring.estimate.mixture import estimate_share
 from scoring.rates.change_alarm import find_change
 from scoring.rates.direct_share import direct_share
 from scoring.rates.split_rates import RateQuery, rate_lines
-from stream.schema.records import SiteState
+from tests.support.site_rows import cell_rows
 from tests.support.sizes import LONG
 
 pytestmark = pytest.mark.slow
@@ -133,30 +134,18 @@ def test_rates_of_all_sites_carry_the_alarm() -> None:
     """The alarm dates sites by their first hit; groups have no alarm, and sites without a day are left out."""
     days = days_of(np.random.default_rng(2), [0.1] * 30 + [0.4] * 10)
     rows = [
-        SiteState(
-            id=f"{day}-{n}", site=f"{day}-{n}.test", ruleset="r", scored=cell[0], flagged=cell[1], days=[day, TODAY]
-        )
-        for day, cells in days.items()
-        for n, cell in enumerate(cells.elements())
+        row for day, cells in days.items() for row in cell_rows(cells.elements(), f"{day}-{{}}.test", days=[day, TODAY])
     ]
     (line,) = rate_lines(rows)
     assert line.change is not None and abs(line.change.day - (TODAY - 9)) <= 3
     assert all(line.change is None for line in rate_lines(rows, RateQuery(by="source")))
-    undated = [SiteState(id=row.id, site=row.site, ruleset="r", scored=row.scored, flagged=row.flagged) for row in rows]
-    assert rate_lines(undated)[0].change is None
+    assert rate_lines([replace(row, days=[]) for row in rows])[0].change is None
 
 
 def test_subdomains_of_one_operator_raise_no_alarm_alone() -> None:
     """Two hundred LLM subdomains of one operator on one day raise no alarm; as separate sites they do."""
     days = days_of(np.random.default_rng(3), [0.15] * 30, per_day=15)
-    old = [(f"a{day}-{n}.test", cell, day) for day, of in days.items() for n, cell in enumerate(of.elements())]
-
-    def alarm(suffix: str) -> bool:
-        new = [(f"b{n}.{suffix.format(n)}", (9, 8), TODAY) for n in range(200)]
-        rows = [
-            SiteState(id=site, site=site, ruleset="r", scored=n, flagged=k, days=[day])
-            for site, (n, k), day in [*old, *new]
-        ]
-        return rate_lines(rows)[0].change is not None
-
-    assert alarm("own{}.test") and not alarm("operator.test")
+    old = [row for day, of in days.items() for row in cell_rows(of.elements(), f"a{day}-{{}}.test", days=[day])]
+    apart, of_one = (cell_rows([(9, 8)] * 200, name, days=[TODAY]) for name in ("own{}.test", "b{}.operator.test"))
+    assert rate_lines([*old, *apart])[0].change is not None
+    assert rate_lines([*old, *of_one])[0].change is None

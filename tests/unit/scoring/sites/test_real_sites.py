@@ -9,16 +9,7 @@ import pytest
 from lab.sites.training import LabelledSite, train_sites
 from scoring.sites.sprt import SiteTest, SprtParams
 from stream.schema.vocabulary import SiteClass
-from tests.support.real_sites import (
-    ACCURACY,
-    ARTICLE_WORDS,
-    DETECTOR,
-    Site,
-    pages_of,
-    read_sites,
-    resampled,
-    run_sites,
-)
+from tests.support.real_sites import ACCURACY, ARTICLE_WORDS, DETECTOR, Site, pages_of, read_sites, resampled, run_sites
 
 pytestmark = pytest.mark.data
 SITES = 3000

@@ -13,14 +13,7 @@ from hypothesis import strategies as st
 
 from scoring.errors import BadParameters, NoSiteTest
 from scoring.interface import PageScore
-from scoring.sites.sprt import (
-    LITE_NGRAM_PARAMS,
-    LOW_FPR_PARAMS,
-    SiteTest,
-    SprtParams,
-    fewest_pages,
-    params_for,
-)
+from scoring.sites.sprt import LITE_NGRAM_PARAMS, LOW_FPR_PARAMS, SiteTest, SprtParams, fewest_pages, params_for
 from tests.support.real_sites import LITE_WORLDS, beta_binomial, of_flags, run_sites
 
 FLAGS = st.lists(st.booleans(), max_size=60)

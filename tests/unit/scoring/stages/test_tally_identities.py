@@ -76,12 +76,7 @@ def test_the_threshold_sets_site_test_stands_behind_the_settings() -> None:
 
 def test_a_row_says_which_test_judged_it() -> None:
     """Rows with other parameters, closing rule or method have another digest; the same test has the same digest."""
-    tests: list[dict[str, Any]] = [
-        {},
-        {"sprt": SprtParams(p0=0.19)},
-        {"close_after_s": 3600},
-        {"method": "deciles"},
-    ]
+    tests: list[dict[str, Any]] = [{}, {"sprt": SprtParams(p0=0.19)}, {"close_after_s": 3600}, {"method": "deciles"}]
     digests = [Desk(FALCON, **test).feed(hit(1)).row.method_digest for test in tests]
     assert all(len(digest) == 8 for digest in digests)
     assert len(set(digests)) == len(tests)

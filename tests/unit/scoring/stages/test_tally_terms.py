@@ -55,11 +55,7 @@ def test_a_site_that_turns_is_llm_within_a_term() -> None:
     assert (before.term, before.verdict, before.pages, before.hits) == (0, "human", 8, 0)
     assert (now.term, now.verdict, now.pages) == (1, "llm", 8)
     assert (before.term_start, before.term_end, now.term_end) == (FIRST, FIRST + TERM, FIRST + 2 * TERM)
-    assert said(desk.decisions) == [
-        (True, 0, "decided_human"),
-        (False, 1, "term_began"),
-        (True, 1, "decided_llm"),
-    ]
+    assert said(desk.decisions) == [(True, 0, "decided_human"), (False, 1, "term_began"), (True, 1, "decided_llm")]
 
 
 def test_a_stopped_site_is_reopened_when_its_term_ends() -> None:
