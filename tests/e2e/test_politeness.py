@@ -196,7 +196,8 @@ def crawl(
     print(f"FARMWATCH_KILL_SEED={seed}")
     chance = random.Random(seed)
     addresses = [_address(n) for n in range(ADDRESSES)]
-    killed, both = [], (0.0, 0.0)
+    killed: list[float] = []
+    both = (0.0, 0.0)
     with RawWeb(Answers(seed), addresses) as web:
         wanted = [f"http://{host.name}/{n}" for host in ALL[:hosts] for n in range(pages)]
         with Crawl(folder, f"sqlite:{folder / 'log'}", settings(web.port), INSPECTS) as crawling:
