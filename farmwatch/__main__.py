@@ -11,7 +11,6 @@ from typing import NoReturn
 from cyclopts import CycloptsError
 
 from farmwatch.terminal.messages import OUT_OF_PROCESSES, message
-from farmwatch.terminal.remedies import in_full
 from stream.text.user_errors import Exit, FarmwatchError
 
 
@@ -44,6 +43,8 @@ def _run(arguments: Sequence[str]) -> int:
     except CycloptsError:
         return Exit.USAGE  # cyclopts has printed the message
     except FarmwatchError as error:
+        from farmwatch.terminal.remedies import in_full
+
         message(f"farmwatch: {in_full(error)}")
         return error.exit
     except (RuntimeError, OSError) as error:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,26 +150,32 @@ class _Partition:
 
     def _hits_to_pages(self, hits: list[StoredRecord[Hit]], pages: list[StoredRecord[Page]], queued: set[str]) -> None:
         step = self.report.steps[CRAWLED]
-        crawled = _best([p.record for p in pages if p.record.found_by != _IMPORT])
+        crawled: dict[str, Page] = {}  # page id -> its last visit with a page, else its last visit
+        for page in (p.record for p in pages if p.record.found_by != _IMPORT):
+            if page.outcome not in _NO_PAGE or crawled.get(page.page_id, page).outcome in _NO_PAGE:
+                crawled[page.page_id] = page
         imported = {hit: p.record for p in pages if p.record.found_by == _IMPORT for hit in p.record.hits}
         self._refuse_twice(step.name, pages, lambda page: page.id)
         seen: set[str] = set()
         for hit in hits:
-            wanted = hit.record.id if hit.record.imported else _page_of(hit.record)
+            wanted = hit.record.id
+            if not hit.record.imported:
+                with suppress(UnusableUrl):  # CRAWL dead-lettered it
+                    wanted = page_id(hit.record.url)
             if wanted in seen:
                 continue
             seen.add(wanted)
-            page = (imported if hit.record.imported else crawled).get(wanted)  # an import has its page at once
-            if page is not None and page.outcome in _NO_PAGE:
+            found = (imported if hit.record.imported else crawled).get(wanted)  # an import has its page at once
+            if found is not None and found.outcome in _NO_PAGE:
                 if wanted in queued:
-                    page = None  # refused once, queued for another visit
+                    found = None  # refused once, queued for another visit
                 else:
-                    step.reasons[page.reason] += 1
+                    step.reasons[found.reason] += 1
             unread = self.reader.is_unread("crawl", HITS, hit.offset)  # already counted as waiting
-            if page is None and wanted in queued and not unread:
+            if found is None and wanted in queued and not unread:
                 self.report.waiting["crawl"] += 1
             waiting = wanted in queued or unread
-            self._account(step, "crawl", HITS, hit, done=page is not None, waiting=waiting, downstream=PAGES)
+            self._account(step, "crawl", HITS, hit, done=found is not None, waiting=waiting, downstream=PAGES)
 
     def _one_to_one(
         self,
@@ -309,21 +316,5 @@ class _Partition:
         self.report.broken.append(BrokenRecord(step, record.id, record.site, how))
 
 
-def _best(pages: Iterable[Page]) -> dict[str, Page]:
-    """Page id -> its last visit with a page, else its last visit: a later failure does not undo a fetch."""
-    best: dict[str, Page] = {}
-    for page in pages:
-        if page.outcome not in _NO_PAGE or page.page_id not in best or best[page.page_id].outcome in _NO_PAGE:
-            best[page.page_id] = page
-    return best
-
-
 def _epoch_of(record: Record) -> str:
     return record.epoch if isinstance(record, Features | JudgedPage) else ""
-
-
-def _page_of(hit: Hit) -> str:
-    try:
-        return page_id(hit.url)
-    except UnusableUrl:  # CRAWL dead-lettered it
-        return hit.id

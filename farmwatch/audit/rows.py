@@ -178,19 +178,20 @@ def _unknown(
     since = reader.kept_since(names.verdicts)
     if row.hits == recomputed.hits and row.days[:1] < recomputed.days[:1] and reader.beginning(HITS) > hits_begin:
         unknown |= {"days"}  # the hits expired and were appended again, without their first time
-    if since and not _is_younger(row, recomputed, evidence, since):
+    # younger: the log has all hits of the site, and none was found or appended before `since`
+    is_younger = row.hits == recomputed.hits > 0 and min(row.days, default=0) >= since // DAY_MS
+    is_younger &= all(min(kept.timestamp_ms, kept.record.fetched_at) >= since for kept in evidence.hits)
+    if since and not is_younger:
         has_verdict = bool(recomputed.digest)  # of this term
         unknown |= _VERDICTS_FIELDS if has_verdict else _VERDICTS_FIELDS | _VERSION_FIELDS | _TERM_FIELDS
-    texts = {kept.record.text_digest for kept in evidence.scores if kept.record.detector == recomputed.detector}
-    superseded = {
-        kept.record.text_digest for kept in evidence.later if kept.record.detector == recomputed.detector
-    } - texts
-    if len(texts) > SPARE_TEXTS or superseded:
+    texts, later_texts = (
+        {kept.record.text_digest for kept in scores if kept.record.detector == recomputed.detector}
+        for scores in (evidence.scores, evidence.later)
+    )
+    if len(texts) > SPARE_TEXTS or later_texts - texts or reader.is_damaged(SCORES, row.site):
         unknown |= _SCORES_FIELDS
     if reader.is_damaged(HITS, row.site):
         unknown |= _HITS_FIELDS
-    if reader.is_damaged(SCORES, row.site):
-        unknown |= _SCORES_FIELDS
     if reader.is_damaged(names.verdicts, row.site):
         unknown |= _VERDICTS_FIELDS | _VERSION_FIELDS | _TERM_FIELDS
     return unknown
@@ -205,15 +206,6 @@ def _came_late(row: SiteState, tally: SiteTally, evidence: Evidence) -> bool:
         kept.timestamp_ms >= forgotten_at and tally.term_of(kept.record.fetched_at) == row.term
         for kept in evidence.verdicts
     ) or any(kept.timestamp_ms >= forgotten_at and kept.record.text_digest in texts for kept in evidence.scores)
-
-
-def _is_younger(row: SiteState, recomputed: SiteState, evidence: Evidence, since_ms: int) -> bool:
-    """Whether the log has all hits of the site, and none was found or appended before `since_ms`."""
-    return (
-        row.hits == recomputed.hits > 0
-        and min(row.days, default=0) >= since_ms // DAY_MS
-        and all(min(kept.timestamp_ms, kept.record.fetched_at) >= since_ms for kept in evidence.hits)
-    )
 
 
 def _copy_fields(recomputed: SiteState, row: SiteState, names: frozenset[str]) -> SiteState:

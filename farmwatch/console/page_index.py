@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import pairwise
 
 from crawler.reasons import in_words
 from crawler.web.urls import page_id, site_of
@@ -11,7 +10,7 @@ from farmwatch.console.read_model import ReadModel
 from farmwatch.explain.not_measured import what_comes_next
 from farmwatch.explain.page_records import FoundPage, compared_with, newest_scores
 from stream.log.contract import Log
-from stream.processing.topic_reader import records_of
+from stream.processing.topic_reader import messages_at, records_of
 from stream.schema.records import Features, Page, R, Score, Verdict
 from stream.schema.runs import RunNames
 from stream.schema.topics import PAGES, SCORES
@@ -66,9 +65,5 @@ class IndexedRecords:
     def _read(self, kind: type[R], topic: str, offsets: Sequence[int]) -> Iterator[R]:
         """The records at these ascending offsets; those that are near each other are read at once."""
         near = _NEAR_ON_BROKER if self._log.forgets_offsets else _NEAR
-        cuts = [place for place in range(1, len(offsets)) if offsets[place] - offsets[place - 1] > near]
-        for first, end in pairwise([0, *cuts, len(offsets)] if offsets else []):
-            wanted = set(offsets[first:end])
-            messages = self._log.read(topic, self.where.partition, offsets[first], offsets[end - 1] + 1)
-            for _, record in records_of(kind, (message for message in messages if message.offset in wanted)):
-                yield record
+        messages = messages_at(self._log, topic, self.where.partition, offsets, near)
+        return (record for _, record in records_of(kind, messages))

@@ -34,7 +34,12 @@ def text_lines(features: Features, repeats: Repeats | None) -> list[ShownLine]:
     marked = set(marked_lines(features.template_lines))
     numbered = enumerate(_lines(features.text, repeats))
     lines = [(line, number in marked) for number, line in numbered if any(part.text.strip() for part in line)]
-    blocks = _blocks_of_lines(features.blocks)
+    blocks: list[list[Block]] = []
+    for row in unpack(features.blocks):
+        if row.kind & JOINED and blocks:
+            blocks[-1].append(row)
+        else:
+            blocks.append([row])
     if len(blocks) != len(lines):  # a record of an older farmwatch
         blocks = [[]] * len(lines)
     shown = []
@@ -44,16 +49,6 @@ def text_lines(features: Features, repeats: Repeats | None) -> list[ShownLine]:
         links, code = sum(row.link_chars for row in block), sum(row.code_chars for row in block)
         shown.append(ShownLine(kind, chars, links / max(chars, 1), code / max(chars, 1), parts, is_template))
     return shown
-
-
-def _blocks_of_lines(table: bytes) -> list[list[Block]]:
-    lines: list[list[Block]] = []
-    for row in unpack(table):
-        if row.kind & JOINED and lines:
-            lines[-1].append(row)
-        else:
-            lines.append([row])
-    return lines
 
 
 def _lines(text: str, repeats: Repeats | None) -> Iterator[list[ShownPart]]:

@@ -41,7 +41,15 @@ def why_not_measured(
         similar.add(page.url)
     row, url_row = _rows(log, site, page_ids)
     if last is not None:
-        said = [_of_record(last)]
+        at = f"; visit {last.visit}, at {moment(last.fetched_at)}" if last.fetched_at else ""
+        if last.outcome == FetchOutcome.FETCHED:
+            said = [f"fetched, and not measured yet{at}"]
+        elif last.outcome == FetchOutcome.UNCHANGED:
+            said = [f"unchanged since an earlier visit, whose measures have left the log{at}"]
+        else:  # a site that does not answer is stopped
+            has_failed = last.outcome == FetchOutcome.FAILED or last.reason in CONNECTION_FAILURES
+            outcome = "could not be fetched" if has_failed else last.outcome.replace("_", " ")
+            said = [f"{outcome}: {in_words(last.reason)}{at}"]
     elif url_row is not None:
         said = [_SAID[Status(url_row.status)]]
         if url_row.status in (Status.ERROR, Status.REFUSED):
@@ -64,18 +72,6 @@ def _rows(log: Log, site: str, page_ids: Collection[str]) -> tuple[SiteRow | Non
         return None, None
     with log.read_state(FRONTIER_STORE, partition_of(site, partitions)) as state:
         return stored_rows(state, site, [bytes.fromhex(page) for page in page_ids])
-
-
-def _of_record(page: Page) -> str:
-    at = f"; visit {page.visit}, at {moment(page.fetched_at)}" if page.fetched_at else ""
-    if page.outcome == FetchOutcome.FETCHED:
-        return f"fetched, and not measured yet{at}"
-    if page.outcome == FetchOutcome.UNCHANGED:
-        return f"unchanged since an earlier visit, whose measures have left the log{at}"
-    # a site that does not answer is stopped
-    has_failed = page.outcome == FetchOutcome.FAILED or page.reason in CONNECTION_FAILURES
-    outcome = "could not be fetched" if has_failed else page.outcome.replace("_", " ")
-    return f"{outcome}: {in_words(page.reason)}{at}"
 
 
 def _next(row: SiteRow | None, url_row: UrlRow | None) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from farmwatch.explain.not_measured import why_not_measured
 from filters.extraction.interface import UNFINISHED
 from filters.settings import SITE_CAPS
 from stream.log.contract import Log, Message, partition_of
-from stream.processing.topic_reader import records_of
+from stream.processing.topic_reader import messages_at, records_of
 from stream.schema.projection import projection_of
 from stream.schema.records import Features, Page, Record, Score, Verdict
 from stream.schema.runs import RunNames
@@ -79,11 +80,8 @@ class ScannedRecords:
 
     def earlier(self) -> Iterator[Features]:
         newest = self.found
-        if not newest.earlier:
-            return
-        wanted = set(newest.earlier)
-        kept = self._log.read(newest.topic, newest.partition, newest.earlier[0], newest.earlier[-1] + 1)
-        yield from (page for _, page in records_of(Features, (message for message in kept if message.offset in wanted)))
+        kept = messages_at(self._log, newest.topic, newest.partition, newest.earlier, near=sys.maxsize)  # in one pass
+        return (page for _, page in records_of(Features, kept))
 
 
 def find_page(log: Log, url: str, topic: str = FEATURES) -> FoundPage:

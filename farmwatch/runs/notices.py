@@ -23,10 +23,14 @@ def difference_text(differs: ConfigDifference) -> str:
                 f" one ruleset: {_commands(differs)}"
             )
         case Differing.RULESET:
+            ruleset = differs.live.ruleset
+            setting = "set judge.ruleset to its file (`farmwatch runs show live --ruleset-text` prints it)"
+            if ruleset.name in shipped_rulesets() and load_ruleset(ruleset.name).digest == ruleset.digest:
+                setting = f'set judge.ruleset = "{ruleset.name}"'
             return (
                 f"judge.ruleset ({wanted.ruleset} {wanted.digest}) differs from the live run {live.shown}"
                 f" ({live.ruleset} {differs.live.ruleset.digest}). The live run wins. To remove this notice:"
-                f" {_matching_setting(differs)}. To change over: {_commands(differs)}"
+                f" {setting}. To change over: {_commands(differs)}"
             )
         case Differing.DETECTOR | Differing.UNSCORED_DETECTOR:
             keeps = f"keeps {live.detector}"
@@ -61,13 +65,6 @@ def _commands(differs: ConfigDifference) -> str:
     if wanted.digest != live.digest or not options:
         options = f" --ruleset {differs.setting}{options}"
     return f"`farmwatch replay{options} --name NEW`, `farmwatch compare live NEW`, `farmwatch cutover NEW`"
-
-
-def _matching_setting(differs: ConfigDifference) -> str:
-    ruleset = differs.live.ruleset
-    if ruleset.name in shipped_rulesets() and load_ruleset(ruleset.name).digest == ruleset.digest:
-        return f'set judge.ruleset = "{ruleset.name}"'
-    return "set judge.ruleset to its file (`farmwatch runs show live --ruleset-text` prints it)"
 
 
 def early_begin_note(log: Log, run: Run) -> str:

@@ -27,9 +27,15 @@ def lines_of(summary: ReplaySummary, run: Run) -> list[str]:
         lines.append(f"  {summary.lost_said}: a cutover to this run needs --partial")
     if summary.unscored:
         verb = "has no score yet: it counts" if summary.unscored == 1 else "have no score yet: they count"
-        lines.append(
-            f"  {counted(summary.unscored, 'article')} {verb} as unscored, in no verdict{_missing_scores_text(summary)}"
-        )
+        why = ""
+        if summary.scored_by and summary.detector not in summary.scored_by:
+            why = f"; SCORE runs {', '.join(summary.scored_by)}, not {summary.detector}"
+        elif summary.requests_wait and summary.run != summary.live:
+            then = (
+                "which scores live texts first" if summary.score_runs else "and none is running: start `farmwatch up`"
+            )
+            why = f"; requests of replays wait for SCORE, {then}"
+        lines.append(f"  {counted(summary.unscored, 'article')} {verb} as unscored, in no verdict{why}")
     return [one_line(line) for line in [*lines, *(f"  next: {step}" for step in next_commands(summary, run))]]
 
 
@@ -61,12 +67,3 @@ def rate_text(rate: Sequence[Sequence[Remark]]) -> str:
 def _named(text: str) -> str:
     """A text that does not name the share gets the word in front."""
     return text if "share" in text else f"share {text}"
-
-
-def _missing_scores_text(summary: ReplaySummary) -> str:
-    if summary.scored_by and summary.detector not in summary.scored_by:
-        return f"; SCORE runs {', '.join(summary.scored_by)}, not {summary.detector}"
-    if summary.requests_wait and summary.run != summary.live:
-        then = "which scores live texts first" if summary.score_runs else "and none is running: start `farmwatch up`"
-        return f"; requests of replays wait for SCORE, {then}"
-    return ""

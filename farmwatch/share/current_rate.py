@@ -45,17 +45,24 @@ class CurrentRate(NamedTuple):
 
 
 def current_rate(
-    log: Log, config: Config, now_ms: int, *, by: str = "", of: str = SITES, cut: Cut = _WHOLE, run: str = ""
+    log: Log, config: Config, now_ms: int, *, by: str, of: str = SITES, cut: Cut = _WHOLE, run: str = ""
 ) -> CurrentRate:
     """The share of a run (default: the live one), split and cut. Raises NotFound, UsageError for an unknown source."""
     names = names_to_read(log, run)
-    open_sites, waiting = _still_to_come(log, config)
+    topics, open_sites, waiting = log.topics(), None, 0
+    if HITS in topics and DECISIONS in topics:
+        waiting = records_behind(log, {"crawl": (HITS,)})["crawl"]
+        if config.log.url.startswith("sqlite:"):  # a broker would have to restore the frontier from its changelog
+            open_sites = frontier_left(log, topics[HITS]).active
     if of == SITES and cut == _WHOLE and (kept := read_cached_rate(log, names.sites, config.rate, now_ms, by)):
         lines, counts, at, undated, waiting = kept.lines, kept.counts, kept.at, 0, 0
     else:
         rows = read_rows(log, names.sites)
-        if cut.source:
-            _require_source(cut.source, rows)
+        sources = sorted({name for row in rows for name in row.sources}) if cut.source else []
+        if sources and cut.source not in sources:
+            more = f", and {len(sources) - _NAMES_SHOWN} more" if len(sources) > _NAMES_SHOWN else ""
+            shown = f"{', '.join(sources[:_NAMES_SHOWN])}{more}"
+            raise UsageError(one_line(f"--source {cut.source!r}: the sources of the sites are {shown}"))
         query = RateQuery(
             by=by,
             settings=config.rate,
@@ -70,29 +77,6 @@ def current_rate(
         undated, waiting = cut.undated(rows, config.rate.groups), 0 if rows else waiting
     lines = [msgspec.structs.replace(line, open_sites=open_sites) for line in lines]
     return CurrentRate(lines, counts, at, seams_of(log, run), undated, waiting)
-
-
-def _require_source(source: str, rows: Iterable[SiteState]) -> None:
-    """Refuse a source without sites; a log without sites accepts any."""
-    names = sorted({name for row in rows for name in row.sources})
-    if names and source not in names:
-        more = f", and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-        raise UsageError(
-            one_line(f"--source {source!r}: the sources of the sites are {', '.join(names[:_NAMES_SHOWN])}{more}")
-        )
-
-
-def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:
-    """Sites that the crawl has not finished, and hits that it has not read.
-
-    On a broker the frontier is not read, because its state would have to be restored from the changelog.
-    """
-    topics = log.topics()
-    if HITS not in topics or DECISIONS not in topics:
-        return None, 0
-    waiting = records_behind(log, {"crawl": (HITS,)})["crawl"]
-    embedded = config.log.url.startswith("sqlite:")
-    return frontier_left(log, topics[HITS]).active if embedded else None, waiting
 
 
 def reasons_without_page(log: Log, config: Config, rows: Iterable[SiteState], now_ms: int) -> dict[str, str]:

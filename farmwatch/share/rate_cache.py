@@ -27,7 +27,7 @@ class CachedRate(msgspec.Struct, frozen=True):
     counts: Counts
 
 
-def store_rate(log: Log, topic: str, rate: CachedRate, by: str = "") -> None:
+def store_rate(log: Log, topic: str, rate: CachedRate, by: str) -> None:
     """Append the rate of the rows of `topic`, split `by`; it replaces the one before."""
     key = _key(topic, by)
     answer = RateAnswer(id=key, site="", at=rate.at, rates=msgspec.json.encode(rate))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -107,16 +107,13 @@ def sentence(remark: Remark) -> str:
             of = f"{counted(facts['units'], _UNITS[unit])}{by_rank} of {of}"
         facts["of"] = f"{of}, all of one query" if facts.get("one_query") else of
     facts["s"], facts["have"] = ("", "has a label") if facts.get("number") == 1 else ("s", "have labels")
-    return _WORDS[remark.kind].format_map(facts) + _addition(remark.kind, facts)
-
-
-def _addition(kind: RemarkKind, facts: Mapping[str, Any]) -> str:
-    if kind == RemarkKind.RATE and facts["method"] != UNCORRECTED:
-        return f" called llm, {facts['llm'] / facts['number']:.1%} before the correction"
-    if kind == RemarkKind.UNCLASSIFIABLE and "without_pages" in facts:
+    addition = ", had they as few articles as the sites" if facts.get("shortened") else ""
+    if remark.kind == RemarkKind.RATE and facts["method"] != UNCORRECTED:
+        addition = f" called llm, {facts['llm'] / facts['number']:.1%} before the correction"
+    if remark.kind == RemarkKind.UNCLASSIFIABLE and "without_pages" in facts:
         few = facts["unclassifiable"] - facts["without_pages"]
-        return f" ({facts['without_pages']} without a page so far, {few} with too few scored articles)"
-    return ", had they as few articles as the sites" if facts.get("shortened") else ""
+        addition = f" ({facts['without_pages']} without a page so far, {few} with too few scored articles)"
+    return _WORDS[remark.kind].format_map(facts) + addition
 
 
 def sentences(remarks: Iterable[Remark]) -> list[str]:

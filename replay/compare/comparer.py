@@ -11,7 +11,7 @@ from replay.compare.flips import sample_of
 from replay.compare.run_pair import ComparedRun, RunPair, find_compared_run
 from replay.compare.site_changes import BootstrapSettings, DirectFit, DirectPair, PairedSites, share_of_run
 from replay.compare.site_rows import SiteRows, in_same_terms, read_site_rows
-from replay.compare.verdict_join import VerdictJoin, join
+from replay.compare.verdict_join import join
 from replay.runs.window import run_window
 from scoring.estimate.paired_bootstrap import RunErrors
 from scoring.estimate.reviewed_share import Review
@@ -66,15 +66,15 @@ def compare(
     rated = _rated(rows_a, settings, now_ms, review), _rated(rows_b, settings, now_ms, review)
     human, llm = _canary_pairs(rated[0].canaries, rated[1].canaries)
     direct = DirectPair(rated[0].direct, rated[1].direct, human, llm, review)
-    same_inputs, rules = _same_inputs(runs, rated), _rules(runs, joined)
-    only_in_a, only_in_b = (_rules_only_in(one.newest.rules, other.newest.rules) for one, other in (runs, runs[::-1]))
+    of_rulesets = [{rule.name: rule for rule in run.newest.rules} for run in runs]
+    in_force = [[name for name, rule in rules.items() if rule.threshold is not None] for rules in of_rulesets]
     alone = joined.pages.only_in_a + joined.pages.only_in_b
     is_many = alone > _OTHER_WINDOW_SHARE * (joined.pages.common + alone)
     sites = PairedSites(rows_a.rows, rows_b.rows)
     verdicts = zip(joined.verdicts, joined.other_verdicts, strict=True)
     side_a, side_b = (_side(*of_run) for of_run in zip(runs, rated, sites.totals(), verdicts, strict=True))
     differ = joined.flips or joined.changed_reasons or alone
-    identical = same_inputs and not differ and sites.equal
+    identical = _same_inputs(runs, rated) and not differ and sites.equal
     bootstrap = BootstrapSettings(request.seed, request.resamples, settings.confidence, identical)
     of_a, of_b = (each.correction.errors for each in rated)
     errors = None if of_a is None or of_b is None else RunErrors(of_a, of_b, shared=settings.errors is not None)
@@ -87,9 +87,18 @@ def compare(
         identical=identical,
         pages=joined.pages,
         sites=sites.cells,
-        rules=rules,
-        only_in_a=only_in_a,
-        only_in_b=only_in_b,
+        rules=[
+            RuleChange(
+                rule=rule,
+                threshold_a=condition(of_rulesets[0].get(rule)),
+                threshold_b=condition(of_rulesets[1].get(rule)),
+                **joined.let_in.of(rule, "let_in"),
+                **joined.thrown_out.of(rule, "thrown"),
+            )
+            for rule in of_rulesets[1] | of_rulesets[0]
+        ],
+        only_in_a=[name for name in in_force[0] if name not in in_force[1]],
+        only_in_b=[name for name in in_force[1] if name not in in_force[0]],
         changes=sites.changes(names, bootstrap, direct, errors),
         groups=sites.groups(bootstrap, direct),
         strata=strata,
@@ -125,10 +134,7 @@ def _canary_pairs(a: CanarySummary, b: CanarySummary) -> list[PairedCells]:
 
 
 def _same_inputs(runs: RunPair, rated: tuple[_Rated, _Rated]) -> bool:
-    """Whether both runs have the same features, rules, detector, site method and correction of rates.
-
-    The correction is compared because each run has its own canaries.
-    """
+    """Whether features, rules, detector, site method and correction (each run has its own canaries) are the same."""
     a, b = (
         (run.newest.digest, run.names.features, one.sites.detector, one.sites.site_method, one.correction.errors)
         for run, one in zip(runs, rated, strict=True)
@@ -163,20 +169,6 @@ def _side(run: ComparedRun, rated: _Rated, totals: Mapping[str, int], verdicts: 
     )
 
 
-def _rules(runs: RunPair, joined: VerdictJoin) -> list[RuleChange]:
-    of_a, of_b = ({rule.name: rule for rule in run.newest.rules} for run in runs)
-    return [
-        RuleChange(
-            rule=rule,
-            threshold_a=condition(of_a.get(rule)),
-            threshold_b=condition(of_b.get(rule)),
-            **joined.let_in.of(rule, "let_in"),
-            **joined.thrown_out.of(rule, "thrown"),
-        )
-        for rule in dict.fromkeys((*of_b, *of_a))
-    ]
-
-
 def condition(rule: RuleOutcome | None) -> str:
     """The condition that a page must meet, such as ">= 50"; "" without the rule."""
     if rule is None:
@@ -189,8 +181,3 @@ def value_text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _rules_only_in(rules: list[RuleOutcome], others: list[RuleOutcome]) -> list[str]:
-    there = {rule.name for rule in others if rule.threshold is not None}
-    return [rule.name for rule in rules if rule.threshold is not None and rule.name not in there]

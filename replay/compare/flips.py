@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection
 from typing import NamedTuple
 
 from replay.compare.comparison import FailedRule, Flip, Stratum
 from replay.compare.run_pair import RunPair
 from replay.compare.verdict_join import FlipPlace, VerdictJoin
 from replay.compare.verdict_join import FlipStratum as Key
-from stream.log.contract import Log, Message, partition_of
-from stream.processing.topic_reader import records_of
+from stream.log.contract import Log, partition_of
+from stream.processing.topic_reader import messages_at, records_of
 from stream.schema.records import Features, Record, Verdict
 
 MAX_SAMPLE = 1000  # flips; each is in memory with its text
@@ -73,25 +73,13 @@ def sample_of(log: Log, joined: VerdictJoin, runs: RunPair, size: int) -> tuple[
 
 def _verdicts(log: Log, topic: str, places: Collection[tuple[int, int]]) -> dict[tuple[int, int], Verdict]:
     """(partition, offset) -> verdict, of those still in the log."""
-    return {
-        (partition, message.offset): verdict
-        for partition in sorted({partition for partition, _ in places})
-        for message, verdict in records_of(
-            Verdict, _records(log, topic, partition, sorted(offset for at, offset in places if at == partition))
-        )
-    }
-
-
-def _records(log: Log, topic: str, partition: int, offsets: Sequence[int]) -> Iterator[Message]:
-    """The records at these ascending offsets, with at most _READERS reads: small gaps are read over."""
-    wanted = set(offsets)
-    far = max(_MIN_SKIP, (offsets[-1] - offsets[0]) // _READERS)
-    first = offsets[0]
-    for offset, following in zip(offsets, (*offsets[1:], None), strict=True):
-        if following is None or following - offset > far:
-            read = log.read(topic, partition, first, offset + 1)
-            yield from (message for message in read if message.offset in wanted)
-            first = following or 0
+    found = {}
+    for partition in sorted({partition for partition, _ in places}):
+        offsets = sorted(offset for at, offset in places if at == partition)
+        near = max(_MIN_SKIP, (offsets[-1] - offsets[0]) // _READERS)
+        for message, verdict in records_of(Verdict, messages_at(log, topic, partition, offsets, near)):
+            found[partition, message.offset] = verdict
+    return found
 
 
 def _flip(key: Key, a: Verdict, b: Verdict, page: PageText | None) -> Flip:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from replay.compare.comparison import (
 from scoring.estimate.clusters import WeightedSites, agreement
 from scoring.estimate.fit import Fit, KnownSites
 from scoring.estimate.intervals import Interval
-from scoring.estimate.paired_bootstrap import FEWEST_SITES, Numbers, RunErrors, paired_change
+from scoring.estimate.paired_bootstrap import FEWEST_SITES, RunErrors, paired_change
 from scoring.estimate.reviewed_share import Review, moves_by_review
 from scoring.estimate.share_change import NO_CELL, Cell, PairedCells, reviewed_change, share_change
 from scoring.rates.direct_share import DirectShare, ShareState, by_review, share_of_rows
@@ -64,13 +65,13 @@ class DirectPair(NamedTuple):
     b: DirectFit
     human: PairedCells
     llm: PairedCells
-    review: Review | None = None
+    review: Review | None
 
 
 def share_of_run(
     rows: Sequence[SiteState],
     confidence: float,
-    review: Review | None = None,
+    review: Review | None,
     *,
     known: KnownSites | None = None,
     whole: Fit | None = None,
@@ -149,8 +150,9 @@ class PairedSites:
         for number, (a, b) in enumerate(self._rows):
             for source in dict.fromkeys((*a.sources, *b.sources)) or (UNKNOWN,):
                 members_of.setdefault(("source", source), []).append(number)
-            ranks = [row.best_rank for row in (a, b) if row.best_rank > 0]
-            members_of.setdefault(("rank", _band(min(ranks, default=0))), []).append(number)
+            ranked = [row for row in (a, b) if row.best_rank > 0]
+            (band,) = by_rank_band(min(ranked, key=attrgetter("best_rank"), default=_ABSENT))
+            members_of.setdefault(("rank", band), []).append(number)
         groups = []
         for by, group in sorted(members_of, key=lambda key: (key[0] != "source", group_order(key[1]))):
             members = np.array(members_of[by, group])
@@ -241,7 +243,15 @@ class PairedSites:
     def _change(
         self, name: str, members: NDArray[np.int64], bootstrap: BootstrapSettings, errors: RunErrors | None = None
     ) -> ShareChange:
-        sums = self._paired_sums(name)[members]
+        if name in ("article_share", "flagged_share"):
+            part, whole = ("articles", "pages") if name == "article_share" else ("flagged", "scored")
+            columns = [_COLUMNS.index(part), _COLUMNS.index(whole)]
+            halves = [of_run[members][:, columns] for of_run in self._sums]
+        else:
+            last = _HUMAN if name == "site_rate_decided" else _UNDECIDED
+            of_members = [kinds[members] for kinds in self._kinds]
+            halves = [np.stack([kinds == _LLM, kinds <= last], axis=1).astype(np.float64) for kinds in of_members]
+        sums = np.concatenate(halves, axis=1)
         stream = xxhash.xxh3_64_intdigest(name.encode())  # so a group of all sites has the interval of the total
         rng = np.random.default_rng([bootstrap.seed, stream])
         change = paired_change(
@@ -252,13 +262,14 @@ class PairedSites:
             errors=errors,
             same=bootstrap.same,
         )
-        parts = [int(part) for part in sums.sum(axis=0)]
+        parts = sums.sum(axis=0).astype(int).tolist()
         sites = int(((sums[:, 1] > 0) | (sums[:, 3] > 0)).sum())
         moved = int((sums[:, :2] != sums[:, 2:]).any(axis=1).sum())
-        ends: dict[str, float | None] = dict.fromkeys(("difference", "low", "high"))
-        ends |= (
-            {"a": _share(parts[0], parts[1]), "b": _share(parts[2], parts[3])} if change is None else change._asdict()
-        )
+        if change is None:
+            shares = [part / whole if whole else None for part, whole in (parts[:2], parts[2:])]
+            ends = dict(zip(("a", "b", "difference", "low", "high"), (*shares, None, None, None), strict=True))
+        else:
+            ends = change._asdict()
         remarks = _remarks(parts, sites, moved, bootstrap.same)
         if name != "article_share":
             remarks += self._unscored(members)
@@ -267,15 +278,6 @@ class PairedSites:
     def _unscored(self, members: NDArray[np.int64]) -> list[ChangeRemark]:
         (a, b), (of_a, of_b) = self._sum(members, "unscored"), self._sum(members, "articles")
         return [ChangeRemark(ChangeKind.UNSCORED, counts=(a, of_a, b, of_b))] if a or b else []
-
-    def _paired_sums(self, name: str) -> Numbers:
-        if name in ("article_share", "flagged_share"):
-            part, whole = ("articles", "pages") if name == "article_share" else ("flagged", "scored")
-            columns = [_COLUMNS.index(part), _COLUMNS.index(whole)]
-            return np.concatenate([sums[:, columns] for sums in self._sums], axis=1)
-        last = _HUMAN if name == "site_rate_decided" else _UNDECIDED
-        halves = [np.stack([kinds == _LLM, kinds <= last], axis=1) for kinds in self._kinds]
-        return np.concatenate(halves, axis=1).astype(np.float64)
 
 
 def _counts(row: SiteState) -> tuple[int, ...]:
@@ -300,10 +302,6 @@ def _row(
     return ShareChange(name=name, title=TITLES[name], **ends, **counts, sites=sites, moved=moved, remarks=remarks)
 
 
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
-
-
 def _remarks(parts: Sequence[int], sites: int, moved: int, same: bool) -> list[ChangeRemark]:
     if empty := tuple(side for side, whole in (("A", parts[1]), ("B", parts[3])) if not whole):
         return [ChangeRemark(ChangeKind.NO_DENOMINATOR, empty)]
@@ -311,8 +309,3 @@ def _remarks(parts: Sequence[int], sites: int, moved: int, same: bool) -> list[C
         return [ChangeRemark(ChangeKind.SAME_RUN)]
     remarks = [ChangeRemark(ChangeKind.FEW_SITES, counts=(sites,))] if sites < FEWEST_SITES else []
     return remarks if moved else [*remarks, ChangeRemark(ChangeKind.NONE_MOVED)]
-
-
-@lru_cache(maxsize=4096)
-def _band(rank: int) -> str:
-    return by_rank_band(SiteState(id="", site="", best_rank=rank))[0]

@@ -30,8 +30,6 @@ from stream.schema.records import Record, Verdict
 from stream.schema.vocabulary import PageClass
 
 _OTHER = -1  # code of a verdict by another ruleset
-
-
 Outcome = tuple[bool, tuple[str, ...]]  # is it an article, and the failed rules in the order of the ruleset
 
 
@@ -175,8 +173,6 @@ def _column(log: Log, topic: str, partition: int, digest: str, seed: int, known:
         is_own = verdict.digest == digest
         codes.append(known.setdefault((article, failed), len(known)) if is_own else _OTHER)
         offsets.append(message.offset)
-    column = _Column(np.array(keys, np.uint64), np.array(codes, np.int32), np.array(offsets, np.int64))
-    order = np.argsort(column.keys, kind="stable")  # the newest verdict of a fetch comes last
-    ordered = column.keys[order]
-    last = order[np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))] if len(order) else order
-    return _Column(column.keys[last], column.codes[last], column.offsets[last])
+    different, from_end = np.unique(np.array(keys, np.uint64)[::-1], return_index=True)
+    last = len(keys) - 1 - from_end  # the newest verdict of a fetch
+    return _Column(different, np.array(codes, np.int32)[last], np.array(offsets, np.int64)[last])

@@ -53,7 +53,12 @@ class BoundedMember(ForwardingMember):
 
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
         if self._held is not None and self.throttle is not None and self.throttle.hold(timeout_s):
-            self._keep_alive()
+            now = self.monotonic()
+            if now - self._kept_s >= _ALIVE_S:
+                self._kept_s = now
+                self._member.pause()
+                self._member.poll(0, 1, 1)
+                self._apply_pauses()
             return []
         messages = self._member.poll(min(timeout_s, _CHECK_S) if self.stops else timeout_s, max_records, max_bytes)
         self._follow_assignment()
@@ -160,12 +165,3 @@ class BoundedMember(ForwardingMember):
     def _report_gap(self, at: At, first: int, last: int) -> None:
         if first < last and at.topic != SCORES:  # compaction loses no score
             self.on_gap(Gap(at.topic, at.partition, first, last))
-
-    def _keep_alive(self) -> None:
-        now = self.monotonic()
-        if now - self._kept_s < _ALIVE_S:
-            return
-        self._kept_s = now
-        self._member.pause()
-        self._member.poll(0, 1, 1)
-        self._apply_pauses()

@@ -21,12 +21,12 @@ from filters.rules.ruleset import Ruleset
 from replay.engine.bounded_member import BoundedMember
 from replay.engine.lifecycle import finish, record_error, record_features_end, record_gap
 from replay.engine.plan import refuse_other_epoch
-from replay.engine.stages import BATCH_BYTES, RECORDS, stage_of
 from replay.engine.throttle import LiveFirstThrottle, LiveLag
 from replay.metrics import REPLAY_ETA_SECONDS, REPLAY_RECORDS, REPLAY_RECORDS_EXPECTED, REPLAY_YIELD_SECONDS
-from replay.rows.scores import count_unrequested, is_scored
+from replay.rows.scores import count_unrequested, is_scored, known_texts, unrequested_texts
+from replay.runs.configured import site_method_of
 from replay.runs.lookup import names_of_live
-from replay.runs.phases import MEASURE, REQUESTS, Phase, RunProgress, phases_of, progress_of, request_phase
+from replay.runs.phases import JUDGE, MEASURE, REQUESTS, Phase, RunProgress, phases_of, progress_of, request_phase
 from replay.runs.topology import Stops, is_at_stops
 from replay.settings import ReplaySettings
 from stream.log.contract import Log
@@ -34,6 +34,7 @@ from stream.log.errors import LogUnavailable, StreamError
 from stream.processing.health import Health
 from stream.processing.loop import MAX_RECORDS, StageLoop
 from stream.processing.metrics import Metrics
+from stream.processing.stage import Stage
 from stream.schema.control import Control, Scorers
 from stream.schema.runs import Run, RunStatus
 from stream.text.user_errors import FarmwatchError
@@ -41,6 +42,8 @@ from stream.text.wording import counted
 
 _log = structlog.get_logger()
 _RATE_S = 30.0  # averaging time of rate and ETA
+RECORDS = 4000  # in a batch of JUDGE or TALLY: a commit costs a few ms, whatever its size
+BATCH_BYTES = 24 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -238,23 +241,47 @@ class Replay:
         with ThreadPoolExecutor(len(self._loops)) as pool:
             running = [pool.submit(loop.run, ends) for loop in self._loops]
             try:
-                check_s = self.tempo.check_s
-                while not wait(running, check_s, FIRST_EXCEPTION).done and self._check() and not self._at_stops(phases):
-                    pass
+                while not wait(running, self.tempo.check_s, FIRST_EXCEPTION).done and self._check():
+                    with suppress(StreamError):  # a loop raises a lasting error
+                        if all(stops and is_at_stops(self.log, phase.group, stops) for phase, stops in phases):
+                            break
             finally:
                 ends.set()
         for ran in running:
             ran.result()
 
-    def _at_stops(self, phases: Sequence[tuple[Phase, Stops]]) -> bool:
-        try:
-            return all(stops and is_at_stops(self.log, phase.group, stops) for phase, stops in phases)
-        except StreamError:  # a lasting error is raised by a loop
-            return False
+    def stage_of(self, phase: Phase) -> Stage:
+        """The stage of a phase. Its `close` ends what it started."""
+        row, names = self.row, self.row.names()
+        if phase.name == MEASURE:
+            from filters.stages.measure import MeasureStage
+
+            return MeasureStage(self.config.measure, run=row.name, names=names, replays=True, metrics=self.metrics)
+        if phase.name == JUDGE:
+            from filters.stages.judge import JudgeStage
+
+            return JudgeStage(
+                self.ruleset,
+                run=row.name,
+                names=names,
+                known=known_texts(self.log, row.detector),
+                replays=True,
+                detector=row.detector,
+                may_request=lambda: self._is_scored,
+            )
+        if phase.name == REQUESTS:
+            from filters.stages.judge import ScoreRequestStage
+
+            unrequested = unrequested_texts(self.log, row)
+            return ScoreRequestStage(self.ruleset, unrequested, run=row.name, names=names, detector=row.detector)
+        from scoring.stages.tally import TallyStage
+
+        method = site_method_of(self.config, row)
+        return TallyStage(row.detector, self.config.tally, run=row.name, method=method, names=names, decides=False)
 
     def _loop(self, phase: Phase, stops: Stops) -> StageLoop:
         tempo, run, metrics = self.tempo, self.row.name, self.metrics
-        stage = stage_of(phase, self.log, self.config, self.row, self.ruleset, metrics, lambda: self._is_scored)
+        stage = self.stage_of(phase)
         if phase.name != MEASURE:
             stage.max_records = tempo.records
         try:
@@ -302,24 +329,21 @@ class Replay:
                 if control.refresh() or self._control is None:
                     self._is_scored = is_scored(control, self.config, self.row.detector)
                 self._control = control
-                self._check_row(control)
+                row = control.runs.get(self.row.name)
+                if row is None or row.state == RunStatus.REMOVED:
+                    self._ending = Ending.REMOVED
+                elif row.state == RunStatus.CANCELLED:
+                    self._ending = Ending.CANCELLED
+                elif control.alias.run == self.row.name:
+                    self._ending = Ending.LIVE
+                elif self._follows and self._may_request(control):
+                    self._restarts_phases = True  # the phases, up to the present ends, and the request pass
                 if self._live is not None:
                     self._live.refresh(names_of_live(control))
                 self._report()
             except Exception as error:  # noqa: BLE001 - a lasting error is raised by a loop
                 _log.warning("replay_watch_failed", error=f"{type(error).__name__}: {error}"[:300])
         return self._ending is None and not self._restarts_phases
-
-    def _check_row(self, control: Control) -> None:
-        row = control.runs.get(self.row.name)
-        if row is None or row.state == RunStatus.REMOVED:
-            self._ending = Ending.REMOVED
-        elif row.state == RunStatus.CANCELLED:
-            self._ending = Ending.CANCELLED
-        elif control.alias.run == self.row.name:
-            self._ending = Ending.LIVE
-        elif self._follows and self._may_request(control):
-            self._restarts_phases = True  # the phases, up to the present ends, and the request pass
 
     def _report(self) -> None:
         run = self.row

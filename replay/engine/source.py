@@ -6,12 +6,12 @@ measured differently from this configuration, so their verdicts would not hold f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from replay.runs.topology import between, first_record, last_record
 from replay.runs.window import Window
-from stream.log.contract import Log, Message
+from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
 from stream.schema.control import Control
 from stream.schema.records import Features
@@ -55,7 +55,10 @@ def choose_source(log: Log, control: Control, window: Window, epoch: str) -> Run
     """
     reasons = []
     there = log.topics()
-    candidates = _candidates(window, control.live)
+    features = FEATURES if control.live is None else control.live.features
+    named = window.run
+    is_measured = named is not None and (named.state == RunStatus.DONE or not named.remeasures)
+    candidates = list(dict.fromkeys((named.features if named is not None and is_measured else features, features)))
     for topic in [topic for topic in candidates if topic in there]:
         runs = control.runs.values()
         measuring_run = next((run for run in runs if run.remeasures and run.features == topic), None)
@@ -65,7 +68,7 @@ def choose_source(log: Log, control: Control, window: Window, epoch: str) -> Run
             )
             continue
         offsets = _cut(log, topic, window, measuring_run)
-        epochs = set(_epochs(_samples(log, topic, offsets)))
+        epochs = set(_sampled_epochs(log, topic, offsets))
         if not epochs:
             reasons.append(f"{topic} has no record in the window")
         elif epochs == {epoch}:
@@ -105,32 +108,23 @@ def _cut(log: Log, topic: str, window: Window, measuring_run: Run | None) -> Win
     return WindowOffsets(start, measuring_run.stop.get(topic) or log.offset_at(topic, measuring_run.ended_at), [])
 
 
-def _candidates(window: Window, live: Run | None) -> list[str]:
-    features = FEATURES if live is None else live.features
-    of = window.run
-    measured = of is not None and (of.state == RunStatus.DONE or not of.remeasures)
-    return list(dict.fromkeys((of.features if of is not None and measured else features, features)))
+def _sampled_epochs(log: Log, topic: str, window: WindowOffsets) -> Iterator[str]:
+    """Epochs of the first and the last record of each partition in the window, and of some in between.
 
-
-def _samples(log: Log, topic: str, window: WindowOffsets) -> Iterator[Message]:
-    """The first and the last record of each partition in the window, and some at even steps in between."""
+    They are read from headers, else from the records; unreadable ones are skipped.
+    """
     steps = 1 + _SPREAD // max(1, len(window.start))
     for partition, (first, last) in enumerate(zip(window.start, window.stop, strict=True)):
         if first < last:
             places = (first + (last - first) * step // steps for step in range(steps))
             samples = [first_record(log, topic, partition, place, last) for place in places]
             samples.append(last_record(log, topic, partition, first, last))
-            yield from filter(None, samples)
-
-
-def _epochs(messages: Iterable[Message]) -> Iterator[str]:
-    """Epochs of features records: from the header, else from the record. Unreadable records are skipped."""
-    for message in messages:
-        epoch = message.headers.get("feature_epoch")
-        if epoch is not None and not message.damage:
-            yield epoch
-        else:
-            yield from (features.epoch for _, features in records_of(Features, [message]))
+            for message in filter(None, samples):
+                epoch = message.headers.get("feature_epoch")
+                if epoch is not None and not message.damage:
+                    yield epoch
+                else:
+                    yield from (features.epoch for _, features in records_of(Features, [message]))
 
 
 def retained_range(log: Log, topic: str) -> tuple[int, str]:
@@ -190,15 +184,14 @@ def _deleted(log: Log, topic: str, from_at: int) -> list[Gap]:
     offsets do not show that. So the window is refused only if no partition with records is complete. Raises
     OutsideRetention.
     """
-    gaps, had_records = [], 0
-    for partition, (begun, end) in enumerate(zip(log.beginning(topic), log.end(topic), strict=True)):
-        had_records += end > 0
+    ends, gaps = log.end(topic), []
+    for partition, (begun, end) in enumerate(zip(log.beginning(topic), ends, strict=True)):
         if begun == 0:
             continue
         first = first_record(log, topic, partition, begun, end, lambda _: True) if begun < end else None
         if first is None or first.timestamp_ms > from_at:
             gaps.append(Gap(topic, partition, 0, begun, first.timestamp_ms if first is not None else 0))
-    if gaps and len(gaps) == had_records:
+    if gaps and len(gaps) == sum(end > 0 for end in ends):
         whole_at = max(gap.kept_at or 0 for gap in gaps)
         raise OutsideRetention(
             f"the window begins at {moment(from_at)}, {retained_range(log, topic)[1]}, and older records are deleted",

@@ -122,7 +122,15 @@ def differences(live: RunRules, config: ReplaySettings, control: Control) -> lis
         differing.append(Differing.SITE_METHOD)
     if wanted.epoch != run.epoch:
         differing.append(Differing.EPOCH)
-    ready = _finished_run(wanted, control)
+    matching = [
+        run
+        for run in control.runs.values()
+        if (run.digest, run.detector, run.epoch) == (wanted.digest, wanted.detector, wanted.epoch)
+        and (not (run.site_method and wanted.site_method) or same_method(run.site_method, wanted.site_method))
+        and (run.state == RunStatus.DONE or (run.state == RunStatus.RUNNING and run.name in ever_live(control)))
+        and run.name != control.alias.run
+    ]
+    ready = max(matching, key=lambda run: run.created_at, default=None)
     is_back = ready is not None and ready.name == control.alias.before
     return [ConfigDifference(what, live, wanted, config.judge.ruleset, ready, is_back) for what in differing]
 
@@ -145,18 +153,6 @@ def last_canary_round(state: StateReader | KeyedState) -> int:
     """When the last round of canaries began, by the state of a partition, ms; -1 = never."""
     value = state.get(ROUND_KEY)
     return -1 if value is None else int(value)
-
-
-def _finished_run(wanted: Run, control: Control) -> Run | None:
-    matching = [
-        run
-        for run in control.runs.values()
-        if (run.digest, run.detector, run.epoch) == (wanted.digest, wanted.detector, wanted.epoch)
-        and (not (run.site_method and wanted.site_method) or same_method(run.site_method, wanted.site_method))
-        and (run.state == RunStatus.DONE or (run.state == RunStatus.RUNNING and run.name in ever_live(control)))
-        and run.name != control.alias.run
-    ]
-    return max(matching, key=lambda run: run.created_at, default=None)
 
 
 def _as_configured(config: ReplaySettings, by: str = "", at: int = 0) -> RunRules:

@@ -22,7 +22,6 @@ from stream.log.errors import BadRecord
 from stream.processing.topic_reader import report, rows_of
 from stream.schema.forgotten import Forgotten
 from stream.schema.records import SiteState, decode
-from stream.schema.topics import SITES
 
 _AT_ONCE = 20_000  # records of several partitions that are read together: all their rows are held once
 _DIGEST_SHOWN = 8  # hexadecimal digits: enough to distinguish the rulesets of one log
@@ -39,7 +38,7 @@ _INTERNED = ("verdict", "detector", "digest", "ruleset", "run", "method", "metho
 class SiteTable:
     """The sites of a topic of rows; `refresh` reads the partitions that have new records."""
 
-    def __init__(self, log: Log, topic: str = SITES) -> None:
+    def __init__(self, log: Log, topic: str) -> None:
         self._log = log
         self._topic = topic
         self._partitions: dict[int, SiteColumns] = {}
@@ -69,7 +68,15 @@ class SiteTable:
             if message.offset >= before[message.partition]:  # reported once, not by each refresh that reads it again
                 report(message, error)
 
-        for some in _batches(spans):
+        batches: list[dict[int, tuple[int, int]]] = []
+        room = 0
+        for place, (first, end) in spans.items():
+            if not batches or end - first > room:
+                batches.append({})
+                room = _AT_ONCE
+            batches[-1][place] = first, end
+            room -= end - first
+        for some in batches:
             packed: dict[int, dict[bytes, bytes]] = {place: {} for place in some}  # many rows at once are large
             messages = self._log.read_all({At(self._topic, place): span for place, span in some.items()})
             for message, row in rows_of(SiteState, messages, report_new):
@@ -85,19 +92,6 @@ class SiteTable:
     def rows(self) -> Iterator[SiteState]:
         """All rows, sorted by site: views that read like `SiteState`."""
         return heapq.merge(*(columns.rows() for columns in self._partitions.values()), key=attrgetter("site"))
-
-
-def _batches(spans: dict[int, tuple[int, int]]) -> Iterator[dict[int, tuple[int, int]]]:
-    batch: dict[int, tuple[int, int]] = {}
-    records = 0
-    for place, (first, end) in spans.items():
-        if batch and records + end - first > _AT_ONCE:
-            yield batch
-            batch, records = {}, 0
-        batch[place] = (first, end)
-        records += end - first
-    if batch:
-        yield batch
 
 
 def legend(shown: Iterable[str]) -> str:

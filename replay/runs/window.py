@@ -59,23 +59,19 @@ def read_window(from_: str | None, to: str | None, runs: Mapping[str, Run], now_
         from_at = _time(from_, "begin", now_ms, also=f", {EARLIEST}, or the name of a run ({known})")
     if of is not None and (to is None or (of.follows and to == FOLLOW)):
         return Window(from_at, of.to_at or now_ms, of, to_end=not of.to_at)
-    end = _end(to or NOW, now_ms)
+    if to in (None, "", NOW):
+        end = now_ms
+    elif to == FOLLOW:
+        end = 0
+    else:
+        end = _time(to, "end", now_ms, also=f", {NOW}, or {FOLLOW}")
+        if end > now_ms:
+            raise UsageError(f"the end of the window, {one_line(to)}, is in the future; take {NOW}, or {FOLLOW}")
+        end += DAY_MS if is_day(to) else 0  # a day ends at its midnight; it may be today
     to_at = min(end, now_ms)
     if to_at and from_at >= to_at:
         raise UsageError(f"the window begins at {moment(from_at)}, not before its end at {moment(to_at)}")
     return Window(from_at, to_at, of, to_end=end > now_ms or to in (None, NOW))
-
-
-def _end(text: str, now_ms: int) -> int:
-    """The end of a window, ms. A day ends at its midnight; it may be today."""
-    if text == NOW:
-        return now_ms
-    if text == FOLLOW:
-        return 0
-    at = _time(text, "end", now_ms, also=f", {NOW}, or {FOLLOW}")
-    if at > now_ms:
-        raise UsageError(f"the end of the window, {one_line(text)}, is in the future; take {NOW}, or {FOLLOW}")
-    return at + DAY_MS if is_day(text) else at
 
 
 def _time(text: str, end: str, now_ms: int, also: str) -> int:

@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import pairwise
 from typing import TypeVar
 
 import structlog
 
-from stream.log.contract import Message
+from stream.log.contract import Log, Message
 from stream.log.errors import BadRecord
 from stream.processing.dead_letters import DeadLetter
 from stream.processing.heartbeat import is_heartbeat
@@ -22,6 +23,15 @@ from stream.text.wording import counted
 _log = structlog.get_logger()
 T = TypeVar("T")
 OnBad = Callable[[Message, BadRecord], None]
+
+
+def messages_at(log: Log, topic: str, partition: int, offsets: Sequence[int], near: int) -> Iterator[Message]:
+    """The stored messages at these ascending offsets. Gaps of at most `near` offsets are read over."""
+    cuts = [place for place, (one, other) in enumerate(pairwise(offsets), 1) if other - one > near]
+    for first, end in pairwise([0, *cuts, len(offsets)] if offsets else []):
+        wanted = set(offsets[first:end])
+        read_over = log.read(topic, partition, offsets[first], offsets[end - 1] + 1)
+        yield from (message for message in read_over if message.offset in wanted)
 
 
 def records_of(kind: type[R], messages: Iterable[Message], on_bad: OnBad | None = None) -> Iterator[tuple[Message, R]]:

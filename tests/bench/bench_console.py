@@ -132,6 +132,7 @@ class Client:
 
     def ask_all(self, kinds: Sequence[Kind], requests: int, pid: int) -> None:
         """Ask for all kinds in random order, HTML and JSON in turn, and print a line for each."""
+        self._connection.close()  # the console may have closed an idle one; the next request opens another
         rng = random.Random(5)
         times: dict[str, list[float]] = {kind.name: [] for kind in kinds}
         first: dict[str, float] = {}

@@ -29,7 +29,7 @@ from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from filters.stages.judge import JudgeStage, requested_store
-from replay.engine.stages import BATCH_BYTES, RECORDS
+from replay.engine.runner import BATCH_BYTES, RECORDS
 from replay.rows.scores import known_texts
 from scoring.sites.settings import TallySettings
 from scoring.sites.sprt import SprtParams

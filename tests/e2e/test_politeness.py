@@ -26,7 +26,7 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from email.utils import formatdate
@@ -196,7 +196,8 @@ def crawl(
     print(f"FARMWATCH_KILL_SEED={seed}")
     chance = random.Random(seed)
     addresses = [_address(n) for n in range(ADDRESSES)]
-    killed, both = [], (0.0, 0.0)
+    killed: list[float] = []
+    both = (0.0, 0.0)
     with RawWeb(Answers(seed), addresses) as web:
         wanted = [f"http://{host.name}/{n}" for host in ALL[:hosts] for n in range(pages)]
         with Crawl(folder, f"sqlite:{folder / 'log'}", settings(web.port), INSPECTS) as crawling:
@@ -208,7 +209,7 @@ def crawl(
             for number in range(kills):
                 _until_requested(web, FIRST, requests_of(list(web.seen))[FIRST] + chance.randint(*between))
                 if number == kills - 1:
-                    _until_a_host_waits(web)
+                    _until_a_site_waits(web, killed)
                 crawling.kill()
                 killed.append(time.monotonic())
                 crawling.start()
@@ -238,14 +239,16 @@ def _until_requested(web: RawWeb, member: str, number: int) -> None:
     wait_until(lambda: requests_of(list(web.seen))[member] >= number, f"{number} requests of {member}", LIMIT_S, 0.1)
 
 
-def _until_a_host_waits(web: RawWeb) -> None:
-    """Wait until a host has asked for a time without requests, its answer is on the log, and the time is not over."""
+def _until_a_site_waits(web: RawWeb, killed: Sequence[float]) -> None:
+    """Wait until a site has asked for a time without requests, its answer is on the log, and the time is not over."""
 
     def waits(seen: Seen, now: float) -> bool:
-        asked = seen.status in ("429", "503") and BY_NAME[seen.host].wait_s > RETRY_S
-        return asked and LOST_S + 0.1 <= now - seen.ended <= BY_NAME[seen.host].wait_s - 0.5
+        host = BY_NAME[seen.host]
+        asked = host.is_site and seen.status in ("429", "503") and host.wait_s > RETRY_S
+        logged = not any(seen.earliest <= at <= seen.ended + LOST_S for at in killed)
+        return asked and logged and LOST_S + 0.1 <= now - seen.ended <= host.wait_s - 0.5
 
-    wait_until(lambda: any(waits(seen, time.monotonic()) for seen in list(web.seen)), "a host that waits", LIMIT_S)
+    wait_until(lambda: any(waits(seen, time.monotonic()) for seen in list(web.seen)), "a site that waits", LIMIT_S)
 
 
 def check_shared_pace(crawled: Crawled) -> None:

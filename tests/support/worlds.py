@@ -66,7 +66,7 @@ class World:
         partitions: int = 2,
         cleanup: CleanupPolicy = CleanupPolicy.DELETE,
         store: str | None = None,
-        **keeping: int,
+        **keeping: int | None,
     ) -> None:
         made = [Topic(name, partitions, cleanup, **keeping) for name in names]
         if store is not None:
@@ -134,6 +134,10 @@ class KafkaWorld(World):
         self._settings = settings or with_limits(KafkaSettings(), heartbeat_s=0.1)
         self._states = (folder / f"state-{number}" for number in itertools.count())
         super().__init__(folder)
+
+    def topics(self, *names: str, **options: Any) -> None:
+        """Without a time of retention, which the broker would apply in the middle of a test; `lose` needs none."""
+        super().topics(*names, **{**options, "retention_ms": None})
 
     def lose(self, topic: str, offsets: Sequence[int]) -> None:
         from kafka import KafkaAdminClient, TopicPartition

@@ -103,11 +103,11 @@ def test_a_cached_rate_is_used_while_it_is_new_or_exact(log: Log) -> None:
     assert answer is not None and answer.until > now_ms
     assert read_cached_rate(log, SITES, RateSettings(confidence=0.9), now_ms) is None
     assert read_cached_rate(log, "sites.other", CONFIG.rate, now_ms) is None
-    store_rate(log, SITES, msgspec.structs.replace(answer, until=now_ms - 1))
+    store_rate(log, SITES, msgspec.structs.replace(answer, until=now_ms - 1), "")
     assert read_cached_rate(log, SITES, CONFIG.rate, now_ms) is not None
     log.append([row(1)])
     assert read_cached_rate(log, SITES, CONFIG.rate, now_ms) is None
-    store_rate(log, SITES, answer)
+    store_rate(log, SITES, answer, "")
     assert read_cached_rate(log, SITES, CONFIG.rate, now_ms) == answer
     key = f"{ANSWER_KEY}{SITES}"  # as it was kept when answers were points of the series
     point = RatePoint(id=key, site="", at=answer.at, by="answer", group=SITES, answer=msgspec.json.encode(answer))

@@ -58,7 +58,7 @@ import sys, zstandard
 from filters.measure.page_measures import RawPage
 from filters.settings import MeasureSettings
 from filters.measure.workers import ExtractionPool
-settings = MeasureSettings(workers=2, time_limit_s=3)
+settings = MeasureSettings(workers=2, time_limit_s=10)
 pool = ExtractionPool(settings, command=(sys.executable, "-c", sys.argv[1]))
 pages = [RawPage("u", "", zstandard.ZstdCompressor().compress(body)) for body in (b"warm", b"spin")]
 pool.map(pages[:1] * 4)
@@ -137,7 +137,7 @@ def test_hanging_page_is_killed_at_the_limit_and_others_are_not_held_up(new_pool
     assert [result.text.split()[-1] for result in results if result.text] == ["one", "two", "three", "four"]
     assert results[1].measures == {"url_path": "/x"}
     assert not set(before) & set(pool.pids)
-    wait_until(lambda: not any(map(alive, before)), "the end of the workers", 5)
+    wait_until(lambda: not any(map(alive, before)), "the end of the workers")
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_closed_pool_has_no_workers(new_pool: NewPool) -> None:
     pool = new_pool(workers=2)
     pids = pool.pids
     pool.close()
-    wait_until(lambda: not any(map(alive, pids)), "the end of the workers", 5)
+    wait_until(lambda: not any(map(alive, pids)), "the end of the workers")
     with pytest.raises(WorkersUnavailable):
         pool.map([raw("one")])
 
@@ -230,7 +230,7 @@ def test_workers_end_with_their_parent() -> None:
     parent.wait()
     parent.stdout.close()
     assert len(pids) == 2
-    wait_until(lambda: not any(map(alive, pids)), "the end of the workers", 10)
+    wait_until(lambda: not any(map(alive, pids)), "the end of the workers")
 
 
 @pytest.fixture

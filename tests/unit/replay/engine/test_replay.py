@@ -21,8 +21,7 @@ from filters.stages.judge import JudgeStage
 from filters.stages.measure import MeasureStage
 from replay.engine.lifecycle import cancel
 from replay.engine.plan import OtherParameters, ReplayRequest, plan
-from replay.engine.runner import Ending, ReplayStatus, Tempo
-from replay.engine.stages import stage_of
+from replay.engine.runner import Ending, Replay, ReplayStatus, Tempo
 from replay.rows.site_table import counts_of, read_rows
 from replay.runs.phases import JUDGE, RunProgress, is_done, phases_of, progress_of
 from stream.log.contract import Log, Member, Message
@@ -368,8 +367,9 @@ def test_a_replay_waits_for_live(world: LiveWorld, monkeypatch: pytest.MonkeyPat
 def test_the_stages_of_a_replay_decide_nothing(world: LiveWorld) -> None:
     """TALLY of a run sends no decision to CRAWL, and no stage forwards heartbeats."""
     run, ruleset = world.begin(ruleset=world.rules_file(20), name="quiet")
+    work = Replay(world.log, world.config, run, ruleset, "m", metrics=Metrics(), stop=threading.Event())
     for phase in phases_of(run):
-        stage = stage_of(phase, world.log, world.config, run, ruleset, Metrics())
+        stage = work.stage_of(phase)
         assert stage.forward is None
         assert stage.heartbeat_input == ""
         stage.close()

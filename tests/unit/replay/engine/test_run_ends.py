@@ -177,7 +177,7 @@ def test_the_last_error_is_shown_until_the_resume(
         raise OSError(_HOSTILE)
 
     with monkeypatch.context() as patched:
-        patched.setattr("replay.engine.runner.stage_of", fail)
+        patched.setattr("replay.engine.runner.Replay.stage_of", fail)
         with pytest.raises(OSError, match="no space"):
             world.replay(ruleset=world.rules, name="mine")
     assert (world.row("mine").state, world.row("mine").error) == (RunStatus.RUNNING, _SAID)

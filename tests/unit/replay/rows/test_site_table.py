@@ -80,7 +80,7 @@ def _fields(rows: Iterable[SiteState]) -> list[list[Any]]:
 def test_rows_read_like_those_of_the_log(looks: list[list[SiteState]]) -> None:
     """Every field of every row is equal, for any content, after each refresh and in the same order."""
     log = _Marked()
-    table = SiteTable(log)
+    table = SiteTable(log, SITES)
     for rows in looks:
         _put(log, *(msgspec.structs.replace(row, id=row.site) for row in rows))
         table.refresh()
@@ -100,7 +100,7 @@ def test_rates_of_a_table_are_those_of_its_rows() -> None:
         named = msgspec.structs.replace(row, id=name, site=name, flagged=number % 9, term_end=9 if number % 4 else 90)
         later = msgspec.structs.replace(named, verdict="unclassifiable", scored=0, term=1, former=named)
         _put(log, later if number % 3 else named)
-    table = SiteTable(log)
+    table = SiteTable(log, SITES)
     table.refresh()
     assert rate_lines(list(table.rows()), RateQuery(now_ms=50)) == rate_lines(
         read_rows(log, SITES), RateQuery(now_ms=50)
@@ -112,7 +112,7 @@ def test_only_partitions_with_new_records_are_read() -> None:
     log = _Marked()
     names = [f"{n}.example" for n in range(20)]
     _put(log, *(SiteState(id=name, site=name) for name in names))
-    table = SiteTable(log)
+    table = SiteTable(log, SITES)
     table.refresh()
     log.read_partitions.clear()
     table.refresh()
@@ -127,7 +127,7 @@ def test_a_forgotten_site_leaves_a_table_that_has_read_it() -> None:
     """A long-running process drops the row of a host that was forgotten meanwhile."""
     log = _Marked()
     _put(log, *(SiteState(id=site, site=site) for site in ("a", "b")))
-    table = SiteTable(log)
+    table = SiteTable(log, SITES)
     table.refresh()
     log.append(Forgotten(log).outputs("a", ForgottenHost(at=1)))
     log.erase(["a"])
@@ -140,7 +140,7 @@ def test_an_unreadable_row_changes_nothing_and_is_told_once() -> None:
     log = _Marked()
     _put(log, SiteState(id="a", site="a", pages=7))
     log.append([Output(SITES, partition_of("a", PARTITIONS), b"a", b"no row")])
-    table = SiteTable(log)
+    table = SiteTable(log, SITES)
     with structlog.testing.capture_logs() as told:
         table.refresh()
         log.append([Output(SITES, partition_of("a", PARTITIONS), b"b", encode(SiteState(id="b", site="b")))])
@@ -176,7 +176,7 @@ def test_a_site_takes_a_fraction_of_its_row() -> None:
         ),
     )
     tracemalloc.start()
-    table = SiteTable(log)
+    table = SiteTable(log, SITES)
     table.refresh()
     in_columns = tracemalloc.get_traced_memory()[0]
     rows = read_rows(log, SITES)
