@@ -1,14 +1,14 @@
 """Hits from a file or stream. Bad lines are reported and skipped.
 
-Columns and keys are the fields of `Hit`; others are ignored. A text may be a whole number in JSON. Default `query_id`:
-the query; `source`: the reader's; `fetched_at`: the time of reading, which is not part of the id. So a file read twice
-gives the same hits.
+Columns and keys are the fields of `Hit`, or have one of the names in `crawler.web.columns`; others are not used. A text
+may be a whole number in JSON. Default `query_id`: the query; `source`: the reader's; `fetched_at`: the time of reading,
+which is not part of the id. So a file read twice gives the same hits.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ import msgspec
 import xxhash
 
 from crawler.errors import UnusableUrl
+from crawler.web.columns import HIT_NAMES, Columns
 from crawler.web.record_lines import read_records
 from crawler.web.urls import hit_url, host_of
 from stream.log.contract import wall_ms
@@ -36,6 +37,14 @@ class BadLine:
 
     number: int
     reason: str
+
+
+class BadField(ValueError):
+    """A value that a field cannot have."""
+
+    def __init__(self, field: str, why: object) -> None:
+        super().__init__(f"{field} {why}")
+        self.field = field
 
 
 def make_hit(fields: dict[str, Any], source: str = "file", now_ms: int = 0) -> Hit:
@@ -62,16 +71,39 @@ def make_hit(fields: dict[str, Any], source: str = "file", now_ms: int = 0) -> H
     return Hit(id=ident, site=site, url=url, fetched_at=fetched_at or now_ms, **numbers, **texts)  # type: ignore[arg-type]
 
 
-def read_hits(lines: Iterable[bytes], source: str = "file", now_ms: int = 0) -> Iterator[Hit | BadLine]:
-    """Hits and bad lines in the order of the file; `source` and `now_ms` are defaults for lines without them."""
-    for number, fields in read_records(lines, "url"):
+def hit_columns(given: Mapping[str, str] | None = None) -> Columns:
+    """The columns of a file of hits. `given`: field -> name of its column."""
+    return Columns("url", HIT_NAMES, given)
+
+
+def read_hits(
+    lines: Iterable[bytes], source: str = "file", now_ms: int = 0, columns: Columns | None = None
+) -> Iterator[Hit | BadLine]:
+    """Hits and bad lines in the order of the file; `source` and `now_ms` are defaults for lines without them.
+
+    A value that does not fit is left out, and counted in `columns`, where the column has another name than the field:
+    a date may be in any form, a position an average. Raises UnknownColumn.
+    """
+    columns = columns or hit_columns()
+    for number, fields in read_records(lines, columns):
         if isinstance(fields, str):
             yield BadLine(number, fields)
             continue
         try:
-            yield make_hit(fields, source, now_ms)
+            yield _hit_of(fields, source, now_ms, columns)
         except (UnusableUrl, ValueError) as error:
             yield BadLine(number, str(error))
+
+
+def _hit_of(fields: dict[str, Any], source: str, now_ms: int, columns: Columns) -> Hit:
+    while True:
+        try:
+            return make_hit(fields, source, now_ms)
+        except BadField as error:
+            if error.field not in columns.guessed:
+                raise
+            columns.left_out[error.field] += 1
+            fields = {name: value for name, value in fields.items() if name != error.field}
 
 
 def _text_of(name: str, value: Any) -> str:
@@ -80,7 +112,7 @@ def _text_of(name: str, value: Any) -> str:
     try:
         return ident_of(value)
     except ValueError as error:
-        raise ValueError(f"{name} {error}") from None
+        raise BadField(name, error) from None
 
 
 def _whole_number(name: str, value: Any, least: int) -> int:
@@ -88,7 +120,7 @@ def _whole_number(name: str, value: Any, least: int) -> int:
         return 0
     match = None if isinstance(value, bool) else _WHOLE.fullmatch(str(value).strip())
     if match is None or not least <= int(match[1]) < 2**31:
-        raise ValueError(f"{name} is {str(value)[:40]!r}, not a whole number from {least}")
+        raise BadField(name, f"is {str(value)[:40]!r}, not a whole number from {least}")
     return int(match[1])
 
 
@@ -98,4 +130,4 @@ def _time_ms(value: Any, now_ms: int) -> int:
     try:
         return read_time(value, now_ms or wall_ms())
     except ValueError as error:
-        raise ValueError(f"fetched_at {error}") from None
+        raise BadField("fetched_at", error) from None

@@ -25,6 +25,7 @@ from typing import Any
 
 import msgspec
 
+from crawler.web.columns import Columns
 from stream.text.wording import one_line
 
 LINE_CAP = 1_000_000  # characters of one record
@@ -47,12 +48,12 @@ _Line = tuple[int, "str | None"]  # its number, from 1, and its text; None = not
 _Found = Iterator[tuple[int, "dict[str, Any] | str"]]  # line number -> the fields, or the fault of the line
 
 
-def read_records(lines: Iterable[bytes], column: str, *, is_table: bool = False) -> _Found:
+def read_records(lines: Iterable[bytes], columns: Columns, *, is_table: bool = False) -> _Found:
     """Line number, and fields or an error, of each record.
 
-    `column` is the required column; a plain list has only that. `is_table`: by its name, the file is no list.
+    A plain list has only the needed column. `is_table`: by its name, the file is no list. Raises UnknownColumn.
     """
-    lines = iter(lines)
+    lines, is_urls = iter(lines), columns.needed == "url"
     ahead = [next(lines, b"").removeprefix(_UTF8_MARK)]
     while not ahead[-1].strip():
         if (line := next(lines, None)) is None:
@@ -67,23 +68,23 @@ def read_records(lines: Iterable[bytes], column: str, *, is_table: bool = False)
     first = next((place for place, (_, text) in enumerate(opening) if text is None or not _is_idle(text)), 0)
     number, start = opening[first]
     header = next(
-        (place for place, (_, text) in enumerate(opening) if _is_header(text, column, is_table, place == first)), None
+        (place for place, (_, text) in enumerate(opening) if _is_header(text, columns, is_table, place == first)), None
     )
     if start is not None and start.lstrip().startswith("{"):
         yield from _from_each(
-            rest, lambda text: {} if _is_idle(text) else msgspec.json.decode(text, type=dict[str, Any])
+            rest, lambda text: {} if _is_idle(text) else columns.fields(msgspec.json.decode(text, type=dict[str, Any]))
         )
     elif header is not None:
         for above, text in opening[:header]:
             if text is None or not _is_idle(text):
                 yield above, "it stands above the header of the table"
-        yield from _from_csv(itertools.islice(rest, header, None), _delimiter(opening[header][1], column))
-    elif start is not None and (is_table or (column == "url" and _is_headless(start))):
+        yield from _from_csv(itertools.islice(rest, header, None), _delimiter(opening[header][1], columns), columns)
+    elif start is not None and (is_table or (is_urls and _is_headless(start))):
         shown = one_line(" ".join(start[:400].split()))
-        yield number, f"a CSV needs a header with a column {column}; found: {shown[:200]}"
+        yield number, f"a CSV needs a header with a column {columns.needed_name}; found: {shown[:200]}"
     else:
-        for number, fields in _from_each(rest, lambda text: {} if text.startswith("#") else {column: text}):
-            is_one = column != "url" or isinstance(fields, str) or not _NEXT_URL.search(fields[column])
+        for number, fields in _from_each(rest, lambda text: {} if text.startswith("#") else {columns.needed: text}):
+            is_one = not is_urls or isinstance(fields, str) or not _NEXT_URL.search(fields["url"])
             yield number, fields if is_one else "two URLs on one line: write one a line"
 
 
@@ -91,11 +92,11 @@ def _is_idle(text: str) -> bool:
     return not text.strip() or text.startswith("#") or _SEPARATOR.fullmatch(text) is not None
 
 
-def _is_header(text: str | None, column: str, is_table: bool, is_first: bool) -> bool:
+def _is_header(text: str | None, columns: Columns, is_table: bool, is_first: bool) -> bool:
     """Whether a line is a header: below the first line of a list, a query or one word may look like one."""
-    if text is None or not _delimiter(text, column):
+    if text is None or not _delimiter(text, columns):
         return False
-    return is_first or is_table or (column == "url" and any(mark in text.strip() for mark in _DELIMITERS))
+    return is_first or is_table or (columns.needed == "url" and any(mark in text.strip() for mark in _DELIMITERS))
 
 
 def _split(lines: Iterable[bytes]) -> Iterator[_Line]:
@@ -126,9 +127,9 @@ def _from_each(lines: Iterator[_Line], read: Callable[[str], dict[str, Any]]) ->
                 yield number, fields
 
 
-def _from_csv(lines: Iterator[_Line], delimiter: str) -> _Found:
+def _from_csv(lines: Iterator[_Line], delimiter: str, columns: Columns) -> _Found:
     """Fields of CSV records below their header. A broken quote costs its own line, not the rest of the file."""
-    columns: list[str] = []
+    header: list[str] = []
     waiting: deque[_Line] = deque()
     while first := waiting.popleft() if waiting else next(lines, None):
         number, text = first
@@ -136,15 +137,16 @@ def _from_csv(lines: Iterator[_Line], delimiter: str) -> _Found:
             yield number, "not UTF-8 text, or longer than a million characters"
             continue
         row, taken, fault = _row(text, waiting, lines, delimiter)
-        names = [name.strip().lower() for name in row]
-        columns = columns or names
-        if not fault and (not text.strip() or names == columns):  # joined files repeat the header
+        names = [name.strip() for name in row]
+        header = header or names
+        is_header = [*map(str.lower, names)] == [*map(str.lower, header)]  # joined files repeat it
+        if not fault and (is_header or not text.strip()):
             continue
-        fields = dict(zip(columns, row, strict=False))
-        if taken and not fault and (len(row) > len(columns) or "\n" in fields.get("url", "")):
+        fields = columns.fields(dict(itertools.zip_longest(header, row[: len(header)], fillvalue="")))
+        if taken and not fault and (len(row) > len(header) or "\n" in fields.get("url", "")):
             fault = "a quote is opened and closed on another line, inside of the url"
-        elif not fault and len(row) > len(columns):
-            fault = f"{len(row)} columns where the header has {len(columns)}"
+        elif not fault and len(row) > len(header):
+            fault = f"{len(row)} columns where the header has {len(header)}"
         if fault:
             waiting.extendleft(reversed(taken))
         yield number, fault or fields
@@ -180,9 +182,9 @@ def _row(
         return [], [], f"not CSV: {error}"
 
 
-def _delimiter(text: str | None, column: str) -> str:
-    names = "" if text is None or "://" in text else text.lower()
-    return next((mark for mark in _DELIMITERS if column in (name.strip().strip('"') for name in names.split(mark))), "")
+def _delimiter(text: str | None, columns: Columns) -> str:
+    names = "" if text is None or "://" in text else text
+    return next((mark for mark in _DELIMITERS if any(map(columns.is_needed, names.split(mark)))), "")
 
 
 def _is_headless(text: str) -> bool:

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from crawler.stages.hit_records import HitBatch, KnownHits
-from crawler.web.hits_file import BadLine, read_hits
+from crawler.web.columns import Columns, UnknownColumn
+from crawler.web.hits_file import BadLine, hit_columns, read_hits
 from crawler.web.record_lines import LINE_CAP
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
 from farmwatch.config.topic_limits import create_missing
-from farmwatch.terminal.jsonl import binary_input
+from farmwatch.terminal.jsonl import STDIN, binary_input
 from farmwatch.terminal.messages import message
 from stream.log.contract import Log, partition_of
 from stream.schema.topics import HITS
 from stream.text.packed_files import bounded_lines
 from stream.text.user_errors import FarmwatchError
 from stream.text.wording import counted, one_line
+
+_SAID_CAP = 600  # characters of the names of columns in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +43,50 @@ class AppendSummary:
         return f"{counted(self.hits, 'hit')} read, {self.new} new, {counted(self.skipped, 'line')} skipped"
 
 
-def append_files(config: Config, files: Sequence[Path]) -> Iterator[tuple[Path, AppendSummary]]:
-    """Append the new hits of each file; invalid lines are reported on stderr and skipped.
+def append_files(
+    config: Config, files: Sequence[Path], given: Mapping[str, str] | None = None
+) -> Iterator[tuple[Path, AppendSummary]]:
+    """Append the new hits of each file; invalid lines are reported on stderr and skipped, and how columns were read.
 
-    Creates the log if there is none, after every file could be opened. Raises as `files_in`, `binary_input` and
-    `append_hits`.
+    `given`: field -> name of its column. Creates the log if there is none, after every file could be opened and has
+    these columns. Raises as `files_in`, `binary_input` and `append_hits`.
     """
     files = files_in(files)
     for file in files:
-        with input_lines(file):
-            pass
+        with input_lines(file) as lines:
+            if given and str(file) not in STDIN:
+                with _named(file):
+                    next(read_hits(lines, columns=hit_columns(given)), None)
     with opened(config, create=True) as log:
         create_missing(log, config)
         known = KnownHits(log)
         for file in files:
-            with input_lines(file) as lines:
-                yield file, append_hits(log, lines, partial(report_bad_line, file), known=known)
+            columns = hit_columns(given)
+            with input_lines(file) as lines, _named(file):
+                summary = append_hits(log, lines, partial(report_bad_line, file), known=known, columns=columns)
+            _report_columns(file, columns)
+            yield file, summary
+
+
+@contextmanager
+def _named(file: Path) -> Iterator[None]:
+    """The file is named in an error of its columns."""
+    try:
+        yield
+    except UnknownColumn as error:
+        raise UnknownColumn(one_line(f"{file}: {error}")) from None
+
+
+def _report_columns(file: Path, columns: Columns) -> None:
+    """Say which columns were read under another name, and which were not used or had values that do not fit."""
+    read_as = ", ".join(f"{name} as {field}" for field, name in columns.guessed.items())
+    unused = ", ".join(columns.unused)
+    said = [f"read {read_as}"] if read_as else []
+    said += [f"not used: {unused}"] if unused else []
+    if said:
+        message(one_line(f"{file}: {'; '.join(said)[:_SAID_CAP]}"))
+    for field, count in columns.left_out.items():
+        message(one_line(f"{file}: left out: {counted(count, 'value')} of {columns.used[field]}, no {field}"))
 
 
 def files_in(paths: Sequence[Path]) -> list[Path]:
@@ -86,19 +117,20 @@ def append_hits(
     on_bad_line: Callable[[BadLine], None],
     clock: Callable[[], float] = time.time,
     known: KnownHits | None = None,
+    columns: Columns | None = None,
 ) -> AppendSummary:
     """Append the new hits of a file; `known` shares the known hits between several files.
 
     A line without a time of fetch gets the current time (`clock`, seconds). The id of a hit is a digest of its line, so
     a file appended twice adds nothing. This takes one pass over the partitions of `hits` with the file's sites, and
     about 150 bytes of memory per hit there. If processes append the same file at the same time, or retention removed a
-    hit, the hit may be appended again; TALLY counts it once. Raises UnknownTopic, LogUnavailable.
+    hit, the hit may be appended again; TALLY counts it once. Raises UnknownTopic, UnknownColumn, LogUnavailable.
     """
     partitions = log.topics()[HITS]
     batch = HitBatch(partitions)
     known = known or KnownHits(log)
     hits = new = skipped = 0
-    for hit in read_hits(lines, now_ms=int(clock() * 1000)):
+    for hit in read_hits(lines, now_ms=int(clock() * 1000), columns=columns):
         if isinstance(hit, BadLine):
             skipped += 1
             on_bad_line(hit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -12,11 +13,12 @@ from cyclopts.validators import Number
 from crawler.sources.catalogue import SOURCES
 from crawler.sources.ledger import interval_s
 from crawler.sources.queries import query_file
+from crawler.web.columns import HIT_NAMES
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
 from farmwatch.crawl.append_hits import AppendSummary, append_files
 from farmwatch.crawl.search_rounds import run_search
-from farmwatch.terminal.messages import put, put_json
+from farmwatch.terminal.messages import message, put, put_json
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 
 FILE, WARC = "file", "warc"
@@ -29,6 +31,15 @@ def search(
         Parameter(
             help="Files with hits, or folders of them: CSV with a header, JSONL or one URL a line; `-` is stdin.",
             consume_multiple=True,
+            negative="",
+        ),
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        Parameter(
+            name="--columns",
+            help="Columns of the files by name, as in url=Web,query='Search word'; source= takes none for it."
+            " May be repeated.",
             negative="",
         ),
     ] = None,
@@ -59,6 +70,8 @@ def search(
 ) -> int:
     """Append search results to the topic `hits`: from files, or by asking sources (docs/reference/sources.md).
 
+    Columns have the names that search tools give them (docs/reference/formats.md); how they were read is printed.
+
     A line without a usable hit or query is reported with its number and skipped. A hit that the log has is not
     appended again.
 
@@ -81,9 +94,9 @@ def search(
             raise UsageError("give --hits FILE, or --source NAME with --queries FILE")
         if queries or every or pages is not None:
             raise UsageError("--queries, --every and --pages are for sources that are asked: give --source NAME")
-        return _append(common.load().config, hits, json)
-    if hits:
-        raise UsageError("--hits goes with --source file; sources that are asked take --queries FILE")
+        return _append(common.load().config, hits, _given(columns or []), json)
+    if hits or columns:
+        raise UsageError("--hits and --columns go with --source file; sources that are asked take --queries FILE")
     if queries is None:
         raise UsageError("give --queries FILE: one query a line, or CSV or JSONL with a column query")
     return run_search(common.load().config, names, query_file(queries), _seconds(every), pages, as_json=json)
@@ -96,11 +109,26 @@ def _seconds(every: str | None) -> int | None:
         raise UsageError(f"--every: {error}") from error
 
 
-def _append(config: Config, files: list[Path], as_json: bool) -> int:
+def _given(options: list[str]) -> dict[str, str]:
+    """Field -> name of its column. A name may have commas."""
+    given: dict[str, str] = {}
+    for text in options:
+        for part in re.split(rf",(?=(?:{'|'.join(HIT_NAMES)})=)", text):
+            field, equals, name = part.partition("=")
+            if not equals or field not in HIT_NAMES or field in given or (not name and field == "url"):
+                fields = ", ".join(HIT_NAMES)
+                raise UsageError(f"--columns {part}: write FIELD=NAME, each field once; the fields are {fields}")
+            given[field] = name
+    return given
+
+
+def _append(config: Config, files: list[Path], columns: dict[str, str], as_json: bool) -> int:
     total = AppendSummary()
-    for file, added in append_files(config, files):
+    for file, added in append_files(config, files, columns):
         if added == AppendSummary():
             raise FarmwatchError(f"{file}: no hit in it")
+        if not added.hits and not columns:
+            message(f"{file}: if it is a table, name its column of URLs: --columns url=NAME")
         total += added
     if as_json:
         put_json({"source": FILE, **asdict(total)})

@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.sources.queries import read_queries
-from crawler.web.hits_file import QUERY_ID_CAP, BadLine, read_hits
+from crawler.web.columns import HIT_NAMES, UnknownColumn
+from crawler.web.hits_file import QUERY_ID_CAP, BadLine, hit_columns, read_hits
 from scoring.stages.site_tally import SiteTally
 from stream.schema.records import Hit
+from tests.support.paths import ROOT
 
 NOW_MS = 1_795_341_600_000  # 2026-11-22T10:00:00Z
 
@@ -38,6 +40,86 @@ def test_csv_with_all_columns() -> None:
     )  # fmt: skip
     assert (hit.source, hit.engine, hit.title, hit.snippet) == ("searxng", "bing", 'A, "quoted" title', "two\nlines")
     assert hit.fetched_at == 1795255200000
+
+
+EXPORTS = {  # header lines of search tools, and the columns that are fields
+    "search results as JSON": (
+        "position,title,link,redirect_link,displayed_link,snippet",
+        {"rank": "position", "title": "title", "url": "link", "snippet": "snippet"},
+    ),
+    "Search Console": (
+        "Query,Page,Clicks,Impressions,CTR,Position,Date",
+        {"query": "Query", "url": "Page", "rank": "Position", "fetched_at": "Date"},
+    ),
+    "Ahrefs": (
+        "Keyword\tVolume\tKD\tPrevious position\tCurrent position\tPrevious URL\tCurrent URL\tCurrent date",
+        {"query": "Keyword", "rank": "Current position", "url": "Current URL"},
+    ),
+    "Semrush": (
+        "Domain;Keyword;Position;Previous Position;Search Volume;CPC;URL;Traffic (%);Trends;Timestamp",
+        {"query": "Keyword", "rank": "Position", "url": "URL", "fetched_at": "Timestamp"},
+    ),
+    "SE Ranking": (
+        "Keyword,Search engine,Position,Landing page,Date",
+        {
+            "query": "Keyword",
+            "engine": "Search engine",
+            "rank": "Position",
+            "url": "Landing page",
+            "fetched_at": "Date",
+        },
+    ),
+    "Bing": (
+        "Page,Keyword,Impressions,Clicks,Avg. Position",
+        {"url": "Page", "query": "Keyword", "rank": "Avg. Position"},
+    ),
+}
+
+
+@pytest.mark.parametrize("tool", EXPORTS)
+def test_columns_have_the_names_that_search_tools_give_them(tool: str) -> None:
+    """The fields of an export are found by name, every other column is named as not used, and its row is a hit."""
+    header, fields = EXPORTS[tool]
+    names = re.split("[,;\t]", header)
+    mark = header[len(names[0])]
+    values = {"rank": "3", "url": "https://a.example/x", "fetched_at": "2026-11-21"}
+    of_column = {name: values.get(field, field) for field, name in fields.items()}
+    row = mark.join(of_column.get(name, "") for name in names)
+    columns = hit_columns()
+    (hit,) = read_hits([f"{header}\n".encode(), row.encode()], now_ms=NOW_MS, columns=columns)
+    assert isinstance(hit, Hit) and (hit.url, hit.rank) == ("https://a.example/x", 3)
+    assert (columns.used, list(columns.unused)) == (fields, [name for name in names if name not in of_column])
+
+
+def test_the_documented_names_of_columns_are_those_that_are_read() -> None:
+    """docs/reference/formats.md lists each field with the further names of its column."""
+    page = (ROOT / "docs/reference/formats.md").read_text(encoding="utf-8")
+    for field, names in HIT_NAMES.items():
+        assert not names or f"| `{field}` | {', '.join(names)} |" in page
+
+
+def test_values_that_do_not_fit_a_column_of_another_name_are_left_out() -> None:
+    """A date in words and an average as position cost no hit, and are counted; under the field's own name they do."""
+    columns = hit_columns()
+    table = 'Date,Position,{}\n"May 1, 2026",4.2,https://a.example/\n'
+    (hit,) = read_hits(io.BytesIO(table.format("Link").encode()), now_ms=NOW_MS, columns=columns)
+    assert isinstance(hit, Hit) and (hit.rank, hit.fetched_at) == (0, NOW_MS)
+    assert columns.left_out == {"rank": 1, "fetched_at": 1}
+    assert read(b"rank,url\n4.2,https://a.example/\n")[1][0].number == 2
+    assert not isinstance(next(read_hits([b"Link\n", b"no url\n"])), Hit)
+
+
+def test_given_names_of_columns_come_before_all_others() -> None:
+    """A named column is the field's only one, an empty name is none, and a name that the header lacks is an error."""
+    table = [b"Url,Web,Source,Rank\n", b"https://a.example/,https://b.example/,Wikipedia,2\n"]
+    columns = hit_columns({"url": "web", "source": ""})
+    (hit,) = read_hits(table, columns=columns)
+    assert isinstance(hit, Hit) and (hit.site, hit.source, hit.rank) == ("b.example", "file", 2)
+    assert list(columns.unused) == ["Url", "Source"] and columns.guessed == {}
+    with pytest.raises(UnknownColumn):
+        list(read_hits(table, columns=hit_columns({"query": "Keyword"})))
+    with pytest.raises(UnknownColumn):
+        list(read_hits([b'{"link": "https://a.example/"}'], columns=hit_columns({"query": "Keyword"})))
 
 
 def test_jsonl_and_plain_lists() -> None:
@@ -141,7 +223,7 @@ def test_a_query_without_an_id_is_its_own_id() -> None:
 @pytest.mark.parametrize(
     "first",
     [
-        *("link,query", "link;query", "link\tquery", '"link","query"', "https://a.example,b", "1,https://a.example/x"),
+        *("web,query", "web;query", "web\tquery", '"web","query"', "https://a.example,b", "1,https://a.example/x"),
         *("https://a.example/x,best shoes", "https://a.example/x\tshoes", '"https://a.example/x",shoes'),
     ],
 )

@@ -157,3 +157,30 @@ def test_files_are_opened_before_a_log_is_made(farmwatch: Runner, tmp_path: Path
     (tmp_path / "empty.csv").write_text("url,query\n")
     ran = farmwatch("search", "--hits", "empty.csv", "--log", url)
     assert (ran.code, "empty.csv: no hit in it" in ran.err) == (Exit.UNAVAILABLE, True)
+
+
+def test_how_columns_were_read_is_said(farmwatch: Runner, tmp_path: Path) -> None:
+    """Columns under other names, those not used and values left out are one line each; given names come first."""
+    table = 'Keyword,Pos.,Position,URL,Date\nshoes,7,2,https://a.example/,"May 1, 2026"\n'
+    (tmp_path / "hits.csv").write_text(table)
+    url = f"sqlite:{tmp_path / 'log'}"
+    ran = farmwatch("search", "--hits", "hits.csv", "--log", url)
+    assert (ran.code, ran.err.splitlines()) == (
+        Exit.OK,
+        [
+            "hits.csv: read Keyword as query, Position as rank, Date as fetched_at; not used: Pos.",
+            "hits.csv: left out: 1 value of Date, no fetched_at",
+        ],
+    )
+    ran = farmwatch("search", "--hits", "hits.csv", "--columns", "rank=Pos.,fetched_at=", "--log", url)
+    assert (ran.code, ran.err) == (Exit.OK, "hits.csv: read Keyword as query; not used: Position, Date\n")
+    assert sorted(hit.rank for _, hit in _hits(url)) == [2, 7]
+
+
+@pytest.mark.parametrize("columns", ["query=Words", "words=Keyword", "Keyword", "url=", "rank=A,rank=B"])
+def test_an_unknown_column_writes_nothing(farmwatch: Runner, tmp_path: Path, columns: str) -> None:
+    """A column that the file lacks, or a field that hits lack, is an error in one line, before a log is made."""
+    (tmp_path / "hits.csv").write_text("Keyword,URL\nshoes,https://a.example/\n")
+    ran = farmwatch("search", "--hits", "hits.csv", "--columns", columns, "--log", f"sqlite:{tmp_path / 'log'}")
+    assert (ran.code, len(ran.err.splitlines())) == (Exit.USAGE, 1)
+    assert not (tmp_path / "log").exists()
