@@ -364,8 +364,8 @@ def test_a_replay_waits_for_live(world: LiveWorld, monkeypatch: pytest.MonkeyPat
     assert value("farmwatch_replay_eta_seconds", labels) == told[-1].eta_s == 0.0
 
 
-def test_the_stages_of_a_replay_decide_nothing(world: LiveWorld) -> None:
-    """TALLY of a run sends no decision to CRAWL, and no stage forwards heartbeats."""
+def test_the_stages_of_a_replay_forward_no_heartbeats(world: LiveWorld) -> None:
+    """No stage forwards heartbeats."""
     run, ruleset = world.begin(ruleset=world.rules_file(20), name="quiet")
     work = Replay(world.log, world.config, run, ruleset, "m", metrics=Metrics(), stop=threading.Event())
     for phase in phases_of(run):
@@ -373,9 +373,6 @@ def test_the_stages_of_a_replay_decide_nothing(world: LiveWorld) -> None:
         assert stage.forward is None
         assert stage.heartbeat_input == ""
         stage.close()
-    ends = world.log.end("decisions")
-    world.resume(run, ruleset)
-    assert world.log.end("decisions") == ends
 
 
 def html(number: int) -> str:

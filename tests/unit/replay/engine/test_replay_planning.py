@@ -83,24 +83,6 @@ def put_page(desk: Desk) -> None:
     desk.log.append([output(PAGES, Page(id="p", site="s0.example", page_id="p", url="https://s0.example/"))])
 
 
-def test_a_rule_change_begins_at_features(desk: Desk) -> None:
-    """If the epoch is the configured one, nothing is measured, and the plan says so."""
-    run = desk.plan().run
-    assert (run.source, run.remeasures, run.features) == (FEATURES, False, FEATURES)
-    assert run.epoch in run.why_source
-    assert run.detector == DETECTOR
-
-
-def test_a_new_feature_epoch_begins_at_pages(desk: Desk) -> None:
-    """If the configuration has another epoch, the run has its own features; both epochs are named."""
-    put_page(desk)
-    desk.config = other_epoch(desk.config)
-    run = desk.plan(name="anew").run
-    assert (run.source, run.remeasures, run.features) == (PAGES, True, "features.anew")
-    assert run.epoch in run.why_source
-    assert desk.world.epoch in run.why_source
-
-
 def test_measure_settings_are_stored_and_named(desk: Desk) -> None:
     """The settings of the epoch are stored. A configuration without them is refused, with the settings to use."""
     put_page(desk)

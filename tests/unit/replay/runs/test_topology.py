@@ -11,7 +11,16 @@ from filters.rules.ruleset import load_ruleset
 from filters.stages.judge import JudgeStage
 from filters.stages.measure import MeasureStage
 from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
-from replay.runs.topology import MAX_LAG, READS, lag_by_group, lag_of, reads_of_live, records_behind, topic_states
+from replay.runs.topology import (
+    MAX_LAG,
+    READS,
+    between,
+    lag_by_group,
+    lag_of,
+    reads_of_live,
+    records_behind,
+    topic_states,
+)
 from scoring.stages.score import ScoreStage, score_key
 from scoring.stages.tally import TallyStage
 from stream.log.contract import Log, Output, Topic
@@ -74,6 +83,7 @@ def test_lag_counts_uncommitted_records() -> None:
     (state,) = [state for state in topic_states(log) if state.name == FEATURES]
     assert (state.records, state.lag) == (3, {"judge": 2})
     assert lag_of(log, "tally") == 2
+    assert between([3, 0], [1, 2]) == 2  # never negative
 
 
 def beats(log: Log, topic: str, number: int) -> None:
