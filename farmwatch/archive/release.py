@@ -59,10 +59,7 @@ class Release:
 
 
 def write_release(log: Log, config: Config, folder: Path, run: str, now_ms: int) -> Release:
-    """Write the bundle of a run (default: the live one) into an empty folder; SHA256SUMS is written last.
-
-    Raises NotFound for a run without sites, OSError.
-    """
+    """Write the bundle of a run (default: live) into an empty folder. Raises NotFound without judged sites; OSError."""
     control = Control(log)
     of = find_run(control, run or LIVE)
     names = of.names(is_live=of.name == control.alias.run)

@@ -82,10 +82,7 @@ class PartitionReader:
             yield StoredRecord(slim(record), message.offset, message.timestamp_ms, BY_REPLAY in message.headers)
 
     def rows(self, topic: str) -> tuple[dict[str, SiteState], set[str]]:
-        """Key -> its newest row, and the keys whose newest row is unreadable; those are counted here.
-
-        The key is the site, or site and term.
-        """
+        """Key (site, or site and term) -> newest row, and the keys whose newest is unreadable, which are counted."""
         rows: dict[str, SiteState] = {}
         bad: dict[bytes, list[tuple[Message, BadRecord]]] = {}
         for message in self._messages(topic, tombstones=True):
@@ -161,10 +158,7 @@ class PartitionReader:
         return True
 
     def _letters(self) -> list[DeadLetter]:
-        """Dead letters of the run that a retry has not replaced; counts the retries that wait.
-
-        Those of other runs do not count: this run may process the record.
-        """
+        """Dead letters of the run, not of others, that no retry has replaced; counts the retries that wait."""
 
         def unreadable(message: Message, error: BadRecord) -> None:  # its record counts as missing
             place = (DEAD_LETTERS, self.partition, message.offset)

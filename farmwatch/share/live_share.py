@@ -102,10 +102,7 @@ class LiveShare:
             self.append_points(clock.wall_s)
 
     def append_points(self, now_s: float) -> None:
-        """Append the points of the series for the interval that holds `now_s`. Raises BadRuleset.
-
-        For a large log, the rates of each split are stored for `farmwatch rate --by`.
-        """
+        """Append the points of the interval with `now_s`; of a large log, store the rates too. Raises BadRuleset."""
         rows, review = self._live_rows(), self._review()
         splits = {by: lines for by, lines in self._series.append(rows, now_s, review).items() if by}
         self._store(splits, rows, int(now_s * 1000), self.settings.series_s, review)
