@@ -125,26 +125,6 @@ def test_a_change_of_the_detector_is_a_replay(world: LiveWorld) -> None:
     assert counts_of(read_rows(world.log, "sites.detector")).unscored == 0
 
 
-def test_a_stopped_replay_is_resumed(world: LiveWorld) -> None:
-    """Stopped at any time and resumed by its name, it ends like an undisturbed replay."""
-    file = world.rules
-    world.replay(ruleset=file, name="whole")
-    world.tempo = Tempo(check_s=0.005, control_s=0.05, records=4)
-    run, ruleset = world.begin(ruleset=file, name="cut")
-    endings = []
-    for turn in range(20):
-        stop = threading.Event()
-        threading.Timer(0.02 * 1.4**turn, stop.set).start()  # a slow machine needs longer
-        endings.append(world.resume(run, ruleset, stop=stop))
-        if endings[-1] is Ending.DONE:
-            break
-        assert world.row("cut").state == RunStatus.RUNNING
-        run, ruleset = world.begin(name="cut")
-    assert endings[0] is Ending.STOPPED
-    assert endings[-1] is Ending.DONE
-    assert world.outcome("cut") == world.outcome("whole")
-
-
 def test_several_runs_at_once_do_not_touch_each_other(world: LiveWorld) -> None:
     """Three concurrent runs end like each alone."""
     begun = {f"r{least}": world.begin(ruleset=world.rules_file(least), name=f"r{least}") for least in (5, 20, 60)}
