@@ -11,14 +11,14 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farmwatch.canaries.file import HUMAN_BEFORE, PAGE_CAP_BYTES, SITES_CAP, BadCanaries, page_of_text, read_canaries
+from farmwatch.canaries.file import HUMAN_BEFORE, PAGE_CAP_BYTES, SITES_CAP, page_of_text, read_canaries
 from farmwatch.config.config import load
 from farmwatch.config.settings import CanarySettings
 from farmwatch.doctor.checks import require_fit
 from scoring.rates.canary import truth_of
 from stream.schema.records import Page
 from stream.schema.roles import Role
-from stream.text.user_errors import Exit
+from stream.text.user_errors import ConfigError, Exit
 
 
 def write(folder: Path, *lines: dict[str, Any] | str, name: str = "canaries.jsonl") -> CanarySettings:
@@ -121,7 +121,7 @@ def test_paragraphs_are_kept(tmp_path: Path) -> None:
 )
 def test_bad_lines_are_refused_with_their_number(tmp_path: Path, bad: dict[str, Any] | str, said: str) -> None:
     """One bad line makes the file invalid, with the number of the line."""
-    with pytest.raises(BadCanaries) as caught:
+    with pytest.raises(ConfigError) as caught:
         read_canaries(write(tmp_path, line(1), bad))
     assert said in str(caught.value)
     assert len(str(caught.value)) < 600 + len(str(tmp_path))
@@ -130,15 +130,15 @@ def test_bad_lines_are_refused_with_their_number(tmp_path: Path, bad: dict[str, 
 def test_unusable_files_are_refused(tmp_path: Path) -> None:
     """Missing, empty, not zstd, too many sites: each has its message. No configured file is valid."""
     assert read_canaries(CanarySettings()) == []
-    with pytest.raises(BadCanaries, match="cannot be read: No such file"):
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
         read_canaries(CanarySettings(file=str(tmp_path / "none")))
-    with pytest.raises(BadCanaries, match="no page in the file"):
+    with pytest.raises(ConfigError, match="no page in the file"):
         read_canaries(write(tmp_path, ""))
     (tmp_path / "x.zst").write_bytes(b"nothing of the kind")
-    with pytest.raises(BadCanaries, match="no zstd file"):
+    with pytest.raises(ConfigError, match="no zstd file"):
         read_canaries(CanarySettings(file=str(tmp_path / "x.zst")))
     many = [line(site=f"s{n}") for n in range(SITES_CAP + 1)]
-    with pytest.raises(BadCanaries, match="more than 500 canary sites"):
+    with pytest.raises(ConfigError, match="more than 500 canary sites"):
         read_canaries(write(tmp_path, *many))
 
 
@@ -154,7 +154,7 @@ def test_a_broken_file_is_refused_before_any_role_starts(tmp_path: Path) -> None
     """Otherwise the supervisor would restart TALLY forever. The exit code is that of a usage error."""
     settings = write(tmp_path, "{")
     config = load(None, [f"canary.file={settings.file}"], {}).config
-    with pytest.raises(BadCanaries, match="line 1") as caught:
+    with pytest.raises(ConfigError, match="line 1") as caught:
         require_fit(config, [Role.TALLY])
     assert caught.value.exit == Exit.USAGE
     require_fit(config, [Role.MEASURE])

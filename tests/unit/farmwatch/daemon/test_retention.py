@@ -9,7 +9,7 @@ from contextlib import suppress
 from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
-from farmwatch.upkeep.retention import RetentionRounds, set_size_gauges
+from farmwatch.daemon.maintenance import RetentionRounds, set_size_gauges
 from stream.log.contract import Log, Output, Topic
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
