@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from dashboards.alerts import rule_file
 from dashboards.grafana_json import dashboards
-from dashboards.rule_file import rule_file
 
 DOCS = "https://example.org/farmwatch/docs"  # where the documentation is published; runbook links start with it
 HERE = Path(__file__).parent

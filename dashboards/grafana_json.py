@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from grafana_foundation_sdk.builders import dashboard as grafana
 from grafana_foundation_sdk.builders import prometheus, stat, timeseries
@@ -73,8 +73,17 @@ def _dashboard(title: str, name: str, rows: Sequence[Row], docs: str) -> grafana
     for what, colour, text in ANNOTATIONS:
         note = grafana.AnnotationQuery().name(what).datasource(_SOURCE).enable(True)
         made.annotation(note.icon_color(colour).expr(query(text)))
-    for panel in _laid_out(rows, docs):
-        made.with_row(panel) if isinstance(panel, grafana.Row) else made.with_panel(panel)
+    y = number = 0
+    for row in rows:
+        number += 1
+        made.with_row(grafana.Row(row.name).id(number).grid_pos(GridPos(h=1, w=_ACROSS, x=0, y=y)))
+        y += 1
+        for place, panel in enumerate(row.panels):
+            number += 1
+            down, across = divmod(place * _WIDTH, _ACROSS)
+            at = GridPos(h=_HEIGHT, w=_WIDTH, x=across, y=y + down * _HEIGHT)
+            made.with_panel(_panel(panel, f"{docs}/{row.doc}", docs).id(number).grid_pos(at))
+        y += -(-len(row.panels) * _WIDTH // _ACROSS) * _HEIGHT
     return made
 
 
@@ -84,20 +93,6 @@ def _variable(name: str, values: str, chosen: str, every: str = "") -> grafana.Q
     if every:
         made.include_all(True).multi(True).all_value(every)
     return made.current(VariableOption(selected=True, text=chosen, value="$__all" if every else chosen))
-
-
-def _laid_out(rows: Sequence[Row], docs: str) -> Iterator[grafana.Row | stat.Panel | timeseries.Panel]:
-    y = number = 0
-    for row in rows:
-        number += 1
-        yield grafana.Row(row.name).id(number).grid_pos(GridPos(h=1, w=_ACROSS, x=0, y=y))
-        y += 1
-        for place, panel in enumerate(row.panels):
-            number += 1
-            down, across = divmod(place * _WIDTH, _ACROSS)
-            at = GridPos(h=_HEIGHT, w=_WIDTH, x=across, y=y + down * _HEIGHT)
-            yield _panel(panel, f"{docs}/{row.doc}", docs).id(number).grid_pos(at)
-        y += -(-len(row.panels) * _WIDTH // _ACROSS) * _HEIGHT
 
 
 def _panel(panel: Panel, page: str, docs: str) -> stat.Panel | timeseries.Panel:
@@ -121,7 +116,7 @@ def _thresholds(panel: Panel) -> list[Threshold]:
     shown = {query(text) for text, _ in panel.queries}
     for alert in ALERTS:
         if alert.name == panel.alert and Durations().query(alert.signal) in shown:
-            than = Durations().seconds(alert.than) if isinstance(alert.than, str) else alert.than
+            than = Durations().threshold(alert.than)
             if alert.is_ == ">":
                 return [Threshold(None, "green"), Threshold(than, "red")]
             above = than if alert.is_ == "<" else than + 1  # "==" is of counts

@@ -28,6 +28,10 @@ class Durations:
         wanted_s = int(found[1]) * _UNITS[found[2]]
         return max(round(wanted_s / self.faster), round(min(self.least_s, wanted_s)))
 
+    def threshold(self, than: float | str) -> float:
+        """A number, or the seconds of a duration."""
+        return self.seconds(than) if isinstance(than, str) else than
+
     def duration(self, text: str) -> str:
         """`@30m` as Prometheus writes it: 30m."""
         seconds = self.seconds(text)

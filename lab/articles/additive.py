@@ -17,6 +17,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from filters.articles.model import StepFunction
 from scoring.errors import TooFewLabels
 from scoring.statistics.logistic import logistic
 from scoring.statistics.rounding import significant
@@ -36,13 +37,6 @@ _GAIN_PLACES = 9  # of a share of the largest gain; the last bits of a sum are t
 _LOGIT_PLACES = 3
 
 
-class StepTable(NamedTuple):
-    """A step function of an input: `values[i]` holds from above at[i - 1] to at[i]; a column for each kind."""
-
-    at: tuple[float, ...]
-    values: tuple[tuple[float, ...], ...]
-
-
 class AdditiveModel(NamedTuple):
     """Logit of each kind = its bias + the steps of all inputs.
 
@@ -51,24 +45,18 @@ class AdditiveModel(NamedTuple):
 
     kinds: tuple[str, ...]
     bias: tuple[float, ...]
-    steps: dict[str, StepTable]
+    steps: dict[str, StepFunction]
 
-    def logits(self, matrix: Floats, names: Sequence[str]) -> Floats:
-        """Rows of logits, a column for each kind, of rows of inputs with these names."""
-        logits = np.tile(np.array(self.bias), (len(matrix), 1))
-        for name, table in self.steps.items():
-            places = np.searchsorted(table.at, matrix[:, list(names).index(name)], side="left")
-            logits += np.array(table.values)[places]
-        return np.asarray(logits)
-
-    def effects(self, matrix: Floats, names: Sequence[str]) -> dict[str, Floats]:
-        """Input -> its mean absolute part in the logit of each kind over these rows."""
+    def parts(self, matrix: Floats, names: Sequence[str]) -> dict[str, Floats]:
+        """Input -> its part in the logits of rows of inputs with these names, a column for each kind."""
         return {
-            name: np.abs(
-                np.array(table.values)[np.searchsorted(table.at, matrix[:, list(names).index(name)], side="left")]
-            ).mean(axis=0)
+            name: np.array(table.values)[np.searchsorted(table.at, matrix[:, list(names).index(name)])]
             for name, table in self.steps.items()
         }
+
+    def logits(self, matrix: Floats, names: Sequence[str]) -> Floats:
+        """Rows of logits, a column for each kind."""
+        return sum(self.parts(matrix, names).values(), np.tile(np.array(self.bias), (len(matrix), 1)))
 
 
 def fit(
@@ -90,12 +78,10 @@ def fit(
         mean = weights @ table[codes[:, place]] / weights.sum()
         bias += mean
         rows = [tuple(_rounded(row)) for row in table - mean]
-        kept = [
-            edge for edge in range(len(edges[place])) if rows[edge] != rows[edge + 1]
-        ]  # those that change something
+        kept = [edge for edge in range(len(edges[place])) if rows[edge] != rows[edge + 1]]
         if kept:
             at = tuple(edges[place][edge] for edge in kept)
-            steps[name] = StepTable(at, (*(rows[edge] for edge in kept), rows[-1]))
+            steps[name] = StepFunction(at, (*(rows[edge] for edge in kept), rows[-1]))
     return AdditiveModel(tuple(classes), tuple(_rounded(bias)), steps)
 
 
@@ -177,14 +163,12 @@ def _boosted(
             gain[allowed] = (low**2)[allowed] / low_bend[allowed] + (high**2)[allowed] / high_bend[allowed]
             best = np.argmax(np.round(gain / gain.max(), _GAIN_PLACES))  # of equal ones the first, on every processor
             place, edge = np.unravel_index(best, gain.shape)
-            leaves = (
-                RATE * low[place, edge] / low_bend[place, edge],
-                RATE * high[place, edge] / high_bend[place, edge],
-            )
             column = chosen[place]
-            tables[column, : edge + 1, kind] += leaves[0]
-            tables[column, edge + 1 :, kind] += leaves[1]
-            logits[:, kind] += np.where(codes[:, column] <= edge, *leaves)
+            low_leaf = RATE * low[place, edge] / low_bend[place, edge]
+            high_leaf = RATE * high[place, edge] / high_bend[place, edge]
+            tables[column, : edge + 1, kind] += low_leaf
+            tables[column, edge + 1 :, kind] += high_leaf
+            logits[:, kind] += np.where(codes[:, column] <= edge, low_leaf, high_leaf)
     return tables
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from farmwatch.labels.labelled_pages import LabelledPage
 from filters.articles.inputs import INPUTS, LEARNED_INPUTS, has_inputs, inputs_of
-from filters.articles.model import VERSION, ArticleModel, StepFunction
-from lab.articles.additive import AdditiveModel, Floats, fit, out_of_fold
+from filters.articles.model import VERSION, ArticleModel
+from lab.articles.additive import Floats, fit, out_of_fold
 from lab.articles.held_out import ArticleErrors, HeldOutPage, article_errors, kept_share
 from scoring.errors import TooFewLabels
 from scoring.statistics.shares import Share
@@ -101,12 +101,6 @@ class TrainingPages:
         return predictions
 
 
-def model_of(fitted: AdditiveModel, card: str) -> ArticleModel:
-    """The fitted model as JUDGE reads it."""
-    inputs = {name: StepFunction(table.at, table.values) for name, table in fitted.steps.items()}
-    return ArticleModel(VERSION, card, fitted.kinds, fitted.bias, inputs)
-
-
 def encode_model(model: ArticleModel) -> bytes:
     """The file of a model: JSON with a line for each input, so that versions can be compared by `diff`."""
     head = msgspec.json.encode(msgspec.structs.replace(model, inputs={}))
@@ -136,10 +130,11 @@ def train(
     on_progress(1)
     if not fitted.steps:
         raise TooFewLabels("no measure tells the kinds of these pages apart: label more pages")
-    model = model_of(fitted, training.card())
+    model = ArticleModel(VERSION, training.card(), fitted.kinds, fitted.bias, fitted.steps)
     predicted = training.predicted(logits, model)
     of_article = model.kinds.index(PageClass.ARTICLE)
-    effects = {name: float(parts[of_article]) for name, parts in fitted.effects(matrix, LEARNED_INPUTS).items()}
+    parts = fitted.parts(matrix, LEARNED_INPUTS)
+    effects = {name: float(np.abs(part).mean(axis=0)[of_article]) for name, part in parts.items()}
     labelled = [prediction for page, prediction in predicted if page.is_labelled]
     sources = sorted({page.source for page in training.pages if not page.is_labelled})
     return model, TrainedReport(

@@ -82,7 +82,49 @@ def _span(shares: Sequence[float]) -> str:
 
 def table_lines(evaluation: DetectorEvaluation) -> Iterator[str]:
     """Every table with a row, as Markdown."""
-    for title, rows in _tables(evaluation):
+    summary = [
+        {"figure": "in domain", "AUROC": evaluation.in_domain},
+        {"figure": "mean of each generator left out", "AUROC": evaluation.generators_mean},
+    ]
+    if unseen := evaluation.unseen:
+        against = f"{unseen.new_llm} texts, against {unseen.new_human} of new human sources"
+        newer = f"generators newer than the training files ({against})"
+        summary.append({"figure": newer, "AUROC": unseen.new_generators})
+    pages = [
+        {"pages": row.name, "surely human": not row.recent, **{f"{cell.words} words": cell for cell in row.cells}}
+        for row in evaluation.pages
+    ]
+    tables: list[tuple[str, Table]] = [
+        ("In short (the AUROC in domain misleads on its own)", summary),
+        (
+            "Human web pages of collections that no training has seen: share flagged by words of their opening, and "
+            f"pages that have so many (under {MIN_WORDS} words the detector abstains)",
+            pages,
+        ),
+        (
+            "Files that were only measured on, in openings of up to 500 words: AUROC against their other label, and "
+            "share flagged. New are generators that no training file has, and human sources of collections that none "
+            "has in any of their splits; where human and LLM texts of such files differ in topic, this AUROC is too "
+            "good",
+            _rows(unseen.rows if unseen else []),
+        ),
+        (
+            "Leave one domain out: AUROC of its human texts against its own LLM texts and against chat assistants, "
+            "and of its LLM texts against the other domains' human texts",
+            _rows(evaluation.domains),
+        ),
+        ("Leave one generator out: AUROC against all human texts, and share found", _rows(evaluation.generators)),
+        (
+            "Leave one human source out of training and calibration: share flagged (the gate holds for web sources)",
+            _rows(evaluation.sources),
+        ),
+        (
+            "By length, calibration and test on different texts: human texts flagged, LLM texts found (the web texts "
+            "are of collections that were trained on: the page sets above say what to expect)",
+            _rows(evaluation.lengths),
+        ),
+    ]
+    for title, rows in tables:
         if rows:
             yield from (f"{title}:", "", *markdown_table(rows))
 
@@ -101,40 +143,6 @@ def markdown_table(rows: Table) -> list[str]:
     return [head, f"|{'---|' * len(rows[0])}", *body, ""]
 
 
-def _tables(evaluation: DetectorEvaluation) -> list[tuple[str, Table]]:
-    """Title and rows of every table."""
-    return [
-        ("In short (the AUROC in domain misleads on its own)", _summary(evaluation)),
-        (
-            "Human web pages of collections that no training has seen: share flagged by words of their opening, and "
-            f"pages that have so many (under {MIN_WORDS} words the detector abstains)",
-            _pages(evaluation.pages),
-        ),
-        (
-            "Files that were only measured on, in openings of up to 500 words: AUROC against their other label, and "
-            "share flagged. New are generators that no training file has, and human sources of collections that none "
-            "has in any of their splits; where human and LLM texts of such files differ in topic, this AUROC is too "
-            "good",
-            _rows(evaluation.unseen.rows if evaluation.unseen else []),
-        ),
-        (
-            "Leave one domain out: AUROC of its human texts against its own LLM texts and against chat assistants, "
-            "and of its LLM texts against the other domains' human texts",
-            _rows(evaluation.domains),
-        ),
-        ("Leave one generator out: AUROC against all human texts, and share found", _rows(evaluation.generators)),
-        (
-            "Leave one human source out of training and calibration: share flagged (the gate holds for web sources)",
-            _rows(evaluation.sources),
-        ),
-        (
-            "By length, calibration and test on different texts: human texts flagged, LLM texts found (the web texts "
-            "are of collections that were trained on: the page sets above say what to expect)",
-            _rows(evaluation.lengths),
-        ),
-    ]
-
-
 def _rows(structs: Sequence[msgspec.Struct]) -> Table:
     return [{name.replace("_", " "): getattr(row, name) for name in row.__struct_fields__} for row in structs]
 
@@ -149,20 +157,3 @@ def _cell(name: str, value: Any) -> str:
     if isinstance(value, list):
         return " ".join(value)
     return "-" if value is None else str(value)
-
-
-def _summary(evaluation: DetectorEvaluation) -> Table:
-    figures: dict[str, float | None] = {"in domain": evaluation.in_domain}
-    figures["mean of each generator left out"] = evaluation.generators_mean
-    if unseen := evaluation.unseen:
-        against = f"{unseen.new_llm} texts, against {unseen.new_human} of new human sources"
-        figures[f"generators newer than the training files ({against})"] = unseen.new_generators
-    return [{"figure": name, "AUROC": auroc} for name, auroc in figures.items()]
-
-
-def _pages(rows: Sequence[PageSetRow]) -> Table:
-    table = []
-    for row in rows:
-        cells = {f"{cell.words} words": cell for cell in row.cells}
-        table.append({"pages": row.name, "surely human": not row.recent, **cells})
-    return table

@@ -10,11 +10,12 @@ I. Loshchilov and F. Hutter, "Decoupled weight decay regularization", ICLR 2019.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from filters.extraction.learned.inputs import MOST
+from filters.extraction.learned.model import HIDDEN_UNITS, INPUT_UNITS, WEIGHT_UNITS
 from scoring.errors import MissingExtra
 
 Floats = NDArray[np.float32]
@@ -25,17 +26,8 @@ _RISE = 0.03  # part of the steps
 _MOST_WEIGHT = 1.5
 
 
-class Units(NamedTuple):
-    """The whole numbers that stand for 1, and the highest one of an input or a hidden value."""
-
-    input: int
-    hidden: int
-    weight: int
-    most: int
-
-
 def fit_network(
-    inputs: NDArray[np.uint8], labels: Floats, weights: Floats, taken: Floats, units: Units, seed: int = 0
+    inputs: NDArray[np.uint8], labels: Floats, weights: Floats, taken: Floats, seed: int
 ) -> list[tuple[NDArray[np.int16], NDArray[np.int32]]]:
     """Fit a network to rows of inputs with labels 0..1 and weights; an epoch takes a row with probability `taken`.
 
@@ -49,7 +41,7 @@ def fit_network(
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
     layers = [torch.nn.Linear(before, after) for before, after in pairwise((inputs.shape[1], *HIDDEN, 1))]
-    cut = torch.nn.Hardtanh(0, units.most / units.hidden)
+    cut = torch.nn.Hardtanh(0, MOST / HIDDEN_UNITS)
     network = torch.nn.Sequential(layers[0], cut, layers[1], cut, layers[2])
     epochs = [rng.permutation(np.flatnonzero(rng.random(len(inputs)) < taken)) for _ in range(EPOCHS)]
     batches = [rows[start : start + BATCH] for rows in epochs for start in range(0, len(rows), BATCH)]
@@ -58,7 +50,7 @@ def fit_network(
         optimizer, RATE, max(2, len(batches)), pct_start=_RISE, cycle_momentum=False
     )
     for batch in batches:
-        logits = network(torch.from_numpy(inputs[batch]).float() / units.input)[:, 0]
+        logits = network(torch.from_numpy(inputs[batch]).float() / INPUT_UNITS)[:, 0]
         of_batch = torch.from_numpy(labels[batch]), torch.from_numpy(weights[batch])
         optimizer.zero_grad()
         torch.nn.functional.binary_cross_entropy_with_logits(logits, *of_batch).backward()  # type: ignore[no-untyped-call]
@@ -68,9 +60,8 @@ def fit_network(
             for layer in layers:
                 layer.weight.clamp_(-_MOST_WEIGHT, _MOST_WEIGHT)
     rounded = []
-    for layer, unit in zip(layers, (units.input, units.hidden, units.hidden), strict=True):
+    for layer, unit in zip(layers, (INPUT_UNITS, HIDDEN_UNITS, HIDDEN_UNITS), strict=True):
         weight, bias = layer.weight.detach().numpy().T, layer.bias.detach().numpy()
-        rounded.append(
-            (np.rint(weight * units.weight).astype(np.int16), np.rint(bias * unit * units.weight).astype(np.int32))
-        )
+        whole = np.rint(weight * WEIGHT_UNITS).astype(np.int16)
+        rounded.append((whole, np.rint(bias * unit * WEIGHT_UNITS).astype(np.int32)))
     return rounded

@@ -17,18 +17,8 @@ from crawler.web.urls import normalise, site_of
 from farmwatch.labels.labelled_pages import Label, LabelledPages
 from filters.extraction.html_tree import ParseFailed, parse, readable
 from filters.extraction.learned.context_inputs import context_inputs
-from filters.extraction.learned.inputs import MOST, block_inputs
-from filters.extraction.learned.model import (
-    HIDDEN_UNITS,
-    INPUT_UNITS,
-    VERSION,
-    WEIGHT_UNITS,
-    BlockModel,
-    Layer,
-    Network,
-    inputs_digest,
-    sample_inputs,
-)
+from filters.extraction.learned.inputs import block_inputs
+from filters.extraction.learned.model import VERSION, BlockModel, Layer, Network, inputs_digest, sample_inputs
 from filters.extraction.learned.page_blocks import PageBlocks, page_blocks
 from filters.extraction.learned.word_inputs import word_inputs
 from filters.extraction.page_guards import html_of, refused
@@ -36,14 +26,13 @@ from filters.extraction.pruning import prune
 from filters.settings import MeasureSettings
 from filters.structure.page_lines import size_of, visible_text
 from lab.extractor.gold import Floats, GoldTexts, words_of
-from lab.extractor.networks import Units, fit_network
+from lab.extractor.networks import fit_network
 from lab.extractor.words import page_words, word_scores
 from scoring.errors import TooFewLabels
 from stream.text.registrable_domain import registrable_domain
 from stream.text.wording import counted
 
 _UNKNOWN = "unknown:"  # before the source of pages of no known domain, which count as one
-_UNITS = Units(INPUT_UNITS, HIDDEN_UNITS, WEIGHT_UNITS, MOST)
 _BLOCKS_AN_EPOCH = 300  # of a page
 _MOST_WORDS = 100  # beyond which a longer block counts no more
 _USUAL_BLOCKS = 100  # of a page, whose blocks have the mean weight 1
@@ -138,7 +127,7 @@ def learn(pages: Sequence[MainTextPage], card: str = "") -> BlockModel:
 
     def network(inputs: NDArray[np.uint8], rows: Any, seed: int) -> Network:
         columns = (np.where(known, shares, 0)[rows], weights[rows], taken[rows])
-        layers = fit_network(np.ascontiguousarray(inputs[:, rows].T), *columns, _UNITS, seed)
+        layers = fit_network(np.ascontiguousarray(inputs[:, rows].T), *columns, seed)
         return Network(
             tuple(Layer(len(bias), of.astype("<i2").tobytes(), bias.astype("<i4").tobytes()) for of, bias in layers)
         )

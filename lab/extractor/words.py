@@ -41,19 +41,16 @@ def page_words(domain: str, page: PageBlocks, shares: Floats) -> PageWords:
             blocks[word] += 1
             inside[word] += float(shares[block])
     texts = {word: inside[word] / number for word, number in blocks.items() if word}
-    return PageWords(domain, _names(page, shares) if len(known) == len(shares) else {}, texts)
-
-
-def _names(page: PageBlocks, shares: Floats) -> Parts:
-    """Name -> the part of the words in its elements that is main text."""
+    if len(known) < len(shares):
+        return PageWords(domain, {}, texts)
     sizes, main = page.in_subtrees(page.words), page.in_subtrees(page.words * shares)
-    whole, inside = defaultdict[str, float](float), defaultdict[str, float](float)
+    whole, named = defaultdict[str, float](float), defaultdict[str, float](float)
     for place, value in page.names:
         if size := sizes[place]:
             for word in {word for word in words_of_name(value) if len(word) >= _LEAST_NAME_CHARS}:
                 whole[word] += size
-                inside[word] += main[place]
-    return {word: float(inside[word] / size) for word, size in whole.items()}
+                named[word] += main[place]
+    return PageWords(domain, {word: float(named[word] / size) for word, size in whole.items()}, texts)
 
 
 def word_scores(pages: Sequence[PageWords]) -> WordScores:

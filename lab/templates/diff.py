@@ -45,8 +45,11 @@ class _Gap(NamedTuple):
 def matches(old: Sequence[int], new: Sequence[int]) -> list[Match]:
     """The matches of two pages, in order. Equal words have equal numbers."""
     old_triples, new_triples = _triples(old), _triples(new)
+    most = min(len(old), len(new))
+    head = next((at for at in range(most) if old[at] != new[at]), most)
+    tail = next((at for at in range(most - head) if old[-1 - at] != new[-1 - at]), most - head)
     whole = _Gap(0, len(old), 0, len(new))
-    all_matches = _ends(old, new, whole)
+    all_matches = [Match(0, 0, head), Match(len(old) - tail, len(new) - tail, tail)]
     gaps = _gaps(whole, all_matches)
     for _ in range(_LEVELS):
         left: list[_Gap] = []
@@ -76,14 +79,6 @@ def _gaps(gap: _Gap, inside: Sequence[Match]) -> list[_Gap]:
         for (old, new), (old_end, new_end) in zip(starts, ends, strict=True)
         if old_end - old >= LEAST_WORDS and new_end - new >= LEAST_WORDS
     ]
-
-
-def _ends(old: Sequence[int], new: Sequence[int], whole: _Gap) -> list[Match]:
-    """What the pages have in common at their beginning and at their end."""
-    most = min(whole.old_end, whole.new_end)
-    head = next((at for at in range(most) if old[at] != new[at]), most)
-    tail = next((at for at in range(most - head) if old[-1 - at] != new[-1 - at]), most - head)
-    return [Match(0, 0, head), Match(whole.old_end - tail, whole.new_end - tail, tail)]
 
 
 def _anchors(old: Places, new: Places) -> tuple[Places, Places]:

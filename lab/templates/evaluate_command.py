@@ -15,8 +15,7 @@ from farmwatch.terminal.messages import message, put, put_json, put_table
 from lab.templates.archived import Archives
 from lab.templates.classes import NodeClass
 from lab.templates.evaluation import LabelledArchives, Scores, judged, read_lines, scores
-from lab.templates.learners import learner_of
-from lab.templates.learning import Method
+from lab.templates.learning import Method, learner_of
 from stream.text.user_errors import Exit
 from stream.text.wording import counted, one_line
 

@@ -1,11 +1,18 @@
-"""From the bits of a page's nodes to their classes: the methods T001 to T006 of the thesis, and two of ours."""
+"""From the bits of a page's nodes to their classes: the methods T001 to T006 of the thesis, and two of ours.
+
+The learners of some are scikit-learn's, which is imported only when one is used.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from typing import Any
 
+import numpy as np
+
+from lab.extras import require_sklearn
 from lab.templates.classes import Node, NodeClass, class_of, joint_class_of, text_chars
 from lab.templates.features import features_of
 from lab.templates.words import Words
@@ -31,6 +38,8 @@ class Method(StrEnum):
 _LAYERS = {Method.T003: 1, Method.T004: 2, Method.T005: 3, Method.T006: 3}
 LEARNED = frozenset(_LAYERS)
 MOST_LEARNED = 20_000
+NEIGHBOURS = 5
+TREES = 10
 
 
 def classes_of(
@@ -64,3 +73,29 @@ def classes_of(
         chars = text_chars(words, node) or 1
         content_chars[node.run] += chars if kind is NodeClass.CONTENT else -chars
     return [NodeClass.CONTENT if content_chars[node.run] > 0 else NodeClass.BOILERPLATE for node in nodes]
+
+
+def learner_of(method: Method) -> Learner | None:
+    """The learner of a method; None if it needs none. Raises MissingExtra."""
+    if method not in LEARNED:
+        return None
+    require_sklearn()
+    return _random_forest if method is Method.T006 else _nearest_neighbours
+
+
+def _nearest_neighbours(rows: _Rows, labels: Sequence[str], others: _Rows) -> list[str]:
+    from sklearn.neighbors import KNeighborsClassifier
+
+    return _predicted(KNeighborsClassifier(min(NEIGHBOURS, len(rows))), rows, labels, others)
+
+
+def _random_forest(rows: _Rows, labels: Sequence[str], others: _Rows) -> list[str]:
+    from sklearn.ensemble import RandomForestClassifier
+
+    forest = RandomForestClassifier(TREES, criterion="gini", random_state=0)
+    return _predicted(forest, rows, labels, others)
+
+
+def _predicted(classifier: Any, rows: _Rows, labels: Sequence[str], others: _Rows) -> list[str]:
+    classifier.fit(np.array(rows, np.float64), np.array(labels))
+    return [str(label) for label in classifier.predict(np.array(others, np.float64))]

@@ -1,27 +1,33 @@
-"""`farmwatch templates split`: the pages of web archives, split into content and boilerplate."""
+"""`farmwatch templates split`: the pages of web archives, split into content and boilerplate.
+
+Its folder has two files for each page, and report.jsonl.
+"""
 
 from __future__ import annotations
 
 import time
-from contextlib import closing
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TextIO
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
-from farmwatch.terminal.messages import counting, message, put, put_json, put_table
-from lab.templates.archived import Archives
+from farmwatch.terminal.messages import counting, json_line, message, put, put_json, put_table
+from lab.templates.archived import Archives, PageKey, Unread
 from lab.templates.classes import NodeClass
-from lab.templates.folder import split_folder
-from lab.templates.learners import learner_of
-from lab.templates.learning import Method
-from lab.templates.splitting import SiteSplitter, SplitOptions
+from lab.templates.learning import Method, learner_of
+from lab.templates.splitting import Refused, SiteSplitter, Split, SplitOptions
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.wording import counted, one_line
 
 _NAMED = 100  # broken records that are named; others are in the report
+_REMARKS = {"one_other_url": {"down"}, "one_snapshot": {"prev", "next"}}  # of a page compared without these
 
 Chained = Annotated[
     bool, Parameter(negative="", help="Compare up with down, down with prev, and so on, as the thesis's code does.")
@@ -102,3 +108,68 @@ def split_archives(
         if reasons:
             put("not split: " + ", ".join(f"{reason} {count}" for reason, count in reasons.items()))
     return Exit.OK if folder.pages and not folder.broken and not read.misplaced else Exit.PROBLEM
+
+
+@dataclass(slots=True)
+class SplitFolder:
+    """Writes pages and report, and counts."""
+
+    folder: Path
+    report: TextIO
+    pages: int = 0
+    broken: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    nodes: Counter[str] = field(default_factory=Counter)
+    characters: Counter[str] = field(default_factory=Counter)
+
+    def add_unread(self, unread: Unread) -> None:
+        """A record without a page."""
+        self.broken += unread.is_fault
+        self.reasons["broken" if unread.is_fault else unread.reason] += 1
+        place = {"archive": str(unread.archive), "offset": unread.offset, "url": unread.url}
+        self._line(place | {"reason": unread.reason})
+
+    def add(self, page: Split | Refused) -> None:
+        """A page. Raises OSError."""
+        if isinstance(page, Refused):
+            self.reasons[page.reason] += 1
+            self._line(_named(page.key) | {"reason": page.reason})
+            return
+        counts = page.counts()
+        self.pages += 1
+        self.nodes.update(counts["nodes"])
+        self.characters.update(counts["characters"])
+        file = self.folder / f"{page.name}.html"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        html, text = page.written()
+        file.write_text(html, encoding="utf-8")
+        file.with_suffix(".txt").write_text(text, encoding="utf-8")
+        row = {
+            "file": page.name,
+            "similarity": round(page.similarity, 3),
+            "cross": {role: _named(key) for role, key in page.others.items()},
+            "remarks": [remark for remark, roles in _REMARKS.items() if not roles & page.others.keys()],
+        }
+        self._line(_named(page.key) | row | counts)
+
+    def _line(self, row: dict[str, Any]) -> None:
+        self.report.write(json_line(row) + "\n")
+
+
+@contextmanager
+def split_folder(folder: Path) -> Iterator[SplitFolder]:
+    """A new or empty folder. Raises UsageError, and FarmwatchError if it cannot be written, also later."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise UsageError(f"--out {folder}: not empty; name a new folder")
+        with (folder / "report.jsonl").open("w", encoding="utf-8") as report:
+            yield SplitFolder(folder, report)
+    except OSError as error:
+        raise FarmwatchError(f"--out {folder}: cannot be written: {error.strerror or error}") from error
+
+
+def _named(key: PageKey) -> dict[str, Any]:
+    """URL and time of a page."""
+    at = datetime.fromtimestamp(key.at_ms / 1000, UTC)
+    return {"url": key.url, "at": at.isoformat(timespec="milliseconds").replace("+00:00", "Z")}

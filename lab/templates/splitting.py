@@ -18,9 +18,8 @@ from filters.extraction.html_tree import ParseFailed
 from filters.settings import MeasureSettings
 from lab.templates.archived import Archives, NoPage, PageKey
 from lab.templates.classes import CUR, ROLES, Node, NodeClass, bits_of, nodes_of, text_chars
-from lab.templates.crosses import Snapshot, crosses_of, without_scheme
+from lab.templates.crosses import Snapshot, crosses_of, positional_tokens, tag_paths
 from lab.templates.learning import Learner, Method, classes_of
-from lab.templates.similarity import positional_tokens, tag_paths
 from lab.templates.words import Words, page_tree, words_of
 from lab.templates.writing import Written, written
 
@@ -123,7 +122,8 @@ class SiteSplitter:
             # each number in memory once
             tokens = frozenset([known.setdefault(token, token) for token in tokens_of(page.tree)])
             text = xxhash.xxh3_64_intdigest("\0".join(page.words).encode())
-            pages.append(Snapshot(without_scheme(key.url), key.at_ms, tokens, text))
+            by_any_scheme = key.url.partition("://")[2]  # a page that is there by http and by https is one
+            pages.append(Snapshot(by_any_scheme, key.at_ms, tokens, text))
             keys.append(key)
         alone = 1 in (len({page.url for page in pages}), len({page.text for page in pages}))
         for cross in crosses_of(pages, self.options.positional or 0.0):

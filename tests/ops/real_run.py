@@ -18,9 +18,8 @@ from pathlib import Path
 from urllib.error import HTTPError
 
 from dashboards.__main__ import DOCS
-from dashboards.alerts import ALERTS
+from dashboards.alerts import ALERTS, rule_file
 from dashboards.pace import Durations
-from dashboards.rule_file import rule_file
 from farmwatch.__main__ import run as run_command
 from farmwatch.crawl.append_hits import append_files
 from farmwatch.demo.demo_web import DemoWeb, build_demo_web

@@ -14,9 +14,8 @@ import pytest
 import yaml
 
 from dashboards.__main__ import DOCS
-from dashboards.alerts import ALERTS
+from dashboards.alerts import ALERTS, rule_file
 from dashboards.pace import Durations
-from dashboards.rule_file import rule_file
 from tests.ops.promql import flipped, moved, renamed, tokens
 from tests.ops.promtool import promtool
 from tests.ops.rule_cases import CASES, Case

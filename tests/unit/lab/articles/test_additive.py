@@ -42,7 +42,7 @@ def test_a_known_additive_function_is_recovered() -> None:
     assert 2 < step - base < 5
     assert 1.5 < left - base < 4 and 1.5 < right - base < 4
     assert abs(noise - base) < 0.6
-    effects = {name: effect[0] for name, effect in model.effects(matrix, NAMES).items()}
+    effects = {name: abs(part[:, 0]).mean() for name, part in model.parts(matrix, NAMES).items()}
     assert effects["step"] > effects["valley"] > 3 * effects.get("noise", 0)
 
 

@@ -11,10 +11,10 @@ import pytest
 from farmwatch.labels.labelled_pages import Label, LabelledPage
 from farmwatch.labels.url_forms import URL_FORMS, with_url
 from filters.articles.inputs import LEARNED_INPUTS
-from filters.articles.model import read_model
+from filters.articles.model import VERSION, ArticleModel, StepFunction, read_model
 from filters.structure.names import MEASURES
-from lab.articles.additive import UNKNOWN, AdditiveModel, StepTable
-from lab.articles.training import TrainingPages, encode_model, model_of
+from lab.articles.additive import UNKNOWN
+from lab.articles.training import TrainingPages, encode_model
 from scoring.errors import TooFewLabels
 from stream.schema.records import Features
 
@@ -59,7 +59,7 @@ def test_nothing_is_learned_from_a_url(url: str) -> None:
 def test_a_page_that_a_model_cannot_judge_is_predicted_as_dropped(more: dict[str, Any]) -> None:
     """Nothing is learned from it; its probability is 0, and other pages keep their own predictions."""
     found = TrainingPages([page("article", **more), *TWO], {})
-    model = model_of(AdditiveModel(("article", "forum"), (0.0, 0.0), {}), "")
+    model = ArticleModel(VERSION, "", ("article", "forum"), (0.0, 0.0), {})
     assert found.kinds == ["article", "forum"]
     predicted = [held_out for _, held_out in found.predicted(np.array([[2.0, -1.0], [-2.0, 1.0]]), model)]
     assert [(one.kind, one.guess) for one in predicted] == [("article", ""), ("article", "article"), ("forum", "forum")]
@@ -84,8 +84,8 @@ def test_labels_that_teach_nothing_are_refused(pages: list[LabelledPage], said: 
 
 def test_a_written_model_is_the_one_that_was_fitted() -> None:
     """The file has a line for each input, and is read back whole."""
-    steps = {"tokens": StepTable((-0.5,), ((0.25, 0.0), (-1.5, 0.5))), "forms": StepTable((), ((1.0, 2.0),))}
-    model = model_of(AdditiveModel(("article", "forum"), (0.5, -0.5), steps), 'of "mine"')
+    steps = {"tokens": StepFunction((-0.5,), ((0.25, 0.0), (-1.5, 0.5))), "forms": StepFunction((), ((1.0, 2.0),))}
+    model = ArticleModel(VERSION, 'of "mine"', ("article", "forum"), (0.5, -0.5), steps)
     written = encode_model(model)
     assert read_model(written, "") == model and written.count(b"\n") == 4
     empty = msgspec.structs.replace(model, inputs={})

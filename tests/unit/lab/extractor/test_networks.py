@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from filters.extraction.learned.inputs import MOST
+from filters.extraction.learned.model import HIDDEN_UNITS, INPUT_UNITS, WEIGHT_UNITS
 from lab.extractor import networks
-from lab.extractor.networks import Units, fit_network
+from lab.extractor.networks import fit_network
 
 pytestmark = [pytest.mark.xdist_group("torch"), pytest.mark.usefixtures("needs_torch")]
 ROWS = 400
-UNITS = Units(input=16, hidden=32, weight=256, most=127)
 
 
 @pytest.fixture(autouse=True)
@@ -24,13 +25,13 @@ def long_fits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def logits(layers: Any, rows: np.ndarray) -> np.ndarray:
     """Logits by the rounded numbers, in units of 1."""
-    values, unit = rows.astype(np.int64), UNITS.input
+    values, unit = rows.astype(np.int64), INPUT_UNITS
     for place, (weights, bias) in enumerate(layers):
         sums = values @ weights.astype(np.int64) + bias
         if place == len(layers) - 1:
-            return np.asarray(sums[:, 0] / (unit * UNITS.weight))
-        values = np.clip(sums * UNITS.hidden // (unit * UNITS.weight), 0, UNITS.most)
-        unit = UNITS.hidden
+            return np.asarray(sums[:, 0] / (unit * WEIGHT_UNITS))
+        values = np.clip(sums * HIDDEN_UNITS // (unit * WEIGHT_UNITS), 0, MOST)
+        unit = HIDDEN_UNITS
     raise AssertionError
 
 
@@ -46,9 +47,9 @@ def test_either_or_is_learned() -> None:
     """The rounded numbers tell nearly all rows; a seed gives the same numbers again."""
     rows, labels = examples()
     ones = np.ones(len(rows), np.float32)
-    found = fit_network(rows, labels, ones, ones, UNITS, seed=1)
+    found = fit_network(rows, labels, ones, ones, seed=1)
     assert ((logits(found, rows) > 0) == (labels > 0)).mean() > 0.95
-    again = fit_network(rows, labels, ones, ones, UNITS, seed=1)
+    again = fit_network(rows, labels, ones, ones, seed=1)
     assert all((one[0] == other[0]).all() for one, other in zip(found, again, strict=True))
 
 
@@ -60,5 +61,5 @@ def test_rows_without_weight_and_rows_never_taken_change_little() -> None:
     right = (~is_wrong).astype(np.float32)
     ones = np.ones(len(rows), np.float32)
     for weights, taken in ((right, ones), (ones, right)):
-        found = fit_network(rows, given, weights, taken, UNITS, seed=1)
+        found = fit_network(rows, given, weights, taken, seed=1)
         assert ((logits(found, rows) > 0) == (labels > 0)).mean() > 0.9

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from filters.settings import MeasureSettings
-from lab.templates import similarity
-from lab.templates.crosses import Cross, Snapshot, crosses_of
-from lab.templates.similarity import jaccard, positional_tokens, tag_paths
+from lab.templates import crosses
+from lab.templates.crosses import Cross, Snapshot, crosses_of, jaccard, positional_tokens, tag_paths
 from lab.templates.words import page_tree
 
 
@@ -94,7 +93,7 @@ def test_missing_pages_are_none() -> None:
 
 def test_large_sites_find_similar_pages_by_bands(monkeypatch: pytest.MonkeyPatch) -> None:
     """Above EXACT_PAGES, pages with equal tokens still find each other, and pages with nothing shared do not."""
-    monkeypatch.setattr(similarity, "EXACT_PAGES", 10)
+    monkeypatch.setattr(crosses, "EXACT_PAGES", 10)
     kinds = [frozenset(range(kind * 100, kind * 100 + 40)) for kind in range(4)]
     pages = [Snapshot(f"u{number}", number, kinds[number % 4], number) for number in range(400)]
     for cross in crosses_of(pages):
@@ -124,7 +123,7 @@ def test_a_threshold_is_exact(threshold: float, up: int | None) -> None:
 
 def test_a_threshold_is_exact_on_large_sites(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages found by bands are compared, too: none below the threshold is up, and equal ones are."""
-    monkeypatch.setattr(similarity, "EXACT_PAGES", 10)
+    monkeypatch.setattr(crosses, "EXACT_PAGES", 10)
     pages = [page(f"u{n}", n, *range(100 * (n // 2), 100 * (n // 2) + 81)) for n in range(40)]
     pages += [page(f"v{n}", 50 + n, *range(100 * n + 19, 100 * n + 100)) for n in range(20)]
     found = crosses_of(pages, 0.63)

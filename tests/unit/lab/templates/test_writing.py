@@ -10,7 +10,7 @@ import pytest
 from filters.extraction.html_tree import ParseFailed
 from filters.settings import MeasureSettings
 from lab.templates.classes import CUR, PREV, UP, Node, NodeClass, bits_of, class_of, nodes_of
-from lab.templates.similarity import positional_tokens, tag_paths
+from lab.templates.crosses import positional_tokens, tag_paths
 from lab.templates.words import Words, page_tree, words_of
 from lab.templates.writing import Written, written
 
