@@ -84,25 +84,23 @@ class PartitionReader:
     def rows(self, topic: str) -> tuple[dict[str, SiteState], set[str]]:
         """Key (site, or site and term) -> newest row, and the keys whose newest is unreadable, which are counted."""
         rows: dict[str, SiteState] = {}
-        bad: dict[bytes, list[tuple[Message, BadRecord]]] = {}
+        bad: dict[str, list[tuple[Message, BadRecord]]] = {}
         for message in self._messages(topic, tombstones=True):
-            if message.value is None:
-                rows.pop(message.key.decode(errors="replace"), None)
-                self._supersede(bad.pop(message.key, ()))
-                continue
+            key = message.key.decode(errors="replace")
             try:
-                row = read(SiteState, message)
+                if message.value is None:
+                    rows.pop(key, None)
+                else:
+                    rows[key] = read(SiteState, message)
             except BadRecord as error:
-                bad.setdefault(message.key, []).append((message, error))
-                continue
-            rows[message.key.decode(errors="replace")] = row
-            self._supersede(bad.pop(message.key, ()))
-        for *older, newest in bad.values():
+                bad.setdefault(key, []).append((message, error))
+            else:
+                self._supersede(bad.pop(key, ()))
+        for key, (*older, newest) in bad.items():
             self._supersede(older)
             self._note_unreadable(*newest)
-        for name in (unreadable := {key.decode(errors="replace") for key in bad}):
-            rows.pop(name, None)
-        return rows, unreadable
+            rows.pop(key, None)
+        return rows, set(bad)
 
     def count_unread(self, stage: str, topic: str) -> None:
         """Count the unread records of a stage on a topic that the audit does not read otherwise."""

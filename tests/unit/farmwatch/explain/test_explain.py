@@ -35,7 +35,7 @@ from stream.schema.records import Features, Page, Record, RuleOutcome, Score, en
 from stream.schema.runs import LIVE, names_of
 from stream.schema.topics import FEATURES, PAGES, SCORES, VERDICTS, all_topics
 from stream.text.user_errors import Exit
-from tests.support.front_door import DETECTOR, PARTITIONS, REFUSED_URL, SHORT_URL, SITE, URL, Runner, article_html
+from tests.support.front_door import DETECTOR, PARTITIONS, SHORT_URL, SITE, URL, Runner, article_html
 from tests.support.golden import check_words
 from tests.support.pages.extraction_here import extract_here
 from tests.support.pages.page_records import text_score
@@ -112,19 +112,6 @@ def test_explain_json_has_the_names_of_the_pipes(farmwatch: Runner, finished: st
     found = farmwatch("explain", URL, "--json", "--log", finished).json
     assert (found["score"]["detector"], found["warning"], found["other_score"]) == (DETECTOR, "indicative only", None)
     assert f"{DETECTOR}: indicative only" in farmwatch("explain", URL, "--log", finished).err
-
-
-def test_explain_says_why_a_page_has_no_features(farmwatch: Runner, finished: str) -> None:
-    """A refused or failed page is explained by its reason, an unknown page by likely causes; exit code 1."""
-    away = "https://kept.example/away"
-    page = Page(id="f", site=SITE, page_id=page_id(away), url=away, outcome="failed", reason="unreachable")
-    with closing(open_log(finished)) as log:
-        log.append([Output(PAGES, partition_of(SITE, PARTITIONS), SITE.encode(), encode(page))])
-    assert "could not be fetched: unreachable" in farmwatch("explain", away, "--log", finished).err
-    refused = farmwatch("explain", REFUSED_URL, "--log", finished)
-    assert (refused.code, "refused: robots" in refused.err) == (Exit.PROBLEM, True)
-    unknown = farmwatch("explain", "https://kept.example/never", "--log", finished)
-    assert (unknown.code, "not in the log" in unknown.err) == (Exit.PROBLEM, True)
 
 
 def test_explain_measures_a_file(farmwatch: Runner, tmp_path: Path) -> None:

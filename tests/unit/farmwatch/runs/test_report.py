@@ -247,7 +247,10 @@ def dots(*changes: ShareChange) -> list[list[tuple[str, float]]]:
 
 
 def test_a_forest_plot_is_to_scale() -> None:
-    """Difference and interval have their positions on the scale; the dot is filled if the interval excludes 0."""
+    """Difference and interval have their positions on the scale; the dot is filled if the interval excludes 0.
+
+    Equal shares have a scale of one point to each side; without shares there is no scale.
+    """
     clear = change("x", "x", (50, 100), (40, 100), -0.2, -0.05)
     doubtful = change("x", "x", (50, 100), (52, 100), -0.02, 0.06)
     on = scale([clear, doubtful])
@@ -257,13 +260,8 @@ def test_a_forest_plot_is_to_scale() -> None:
     assert kind == "clear" and (low, middle) == pytest.approx((on.at(-0.2), on.at(-0.1)), abs=1e-3)
     assert drawn[1][-1][0] == "open"
     assert on.at(on.low) == pytest.approx(4) and on.at(on.high) == pytest.approx(96)
-
-
-def test_no_change_at_all_still_has_a_scale() -> None:
-    """Equal shares have a scale of one point to each side; without shares there is no scale."""
-    same = change("x", "x", (1, 2), (1, 2), 0.0, 0.0)
-    on = scale([same])
-    assert on is not None and on.at(0.0) == pytest.approx(50)
+    same = scale([change("x", "x", (1, 2), (1, 2), 0.0, 0.0)])
+    assert same is not None and same.at(0.0) == pytest.approx(50)
     assert scale([change("x", "x", (0, 0), (0, 0), 0, 0)]) is None
 
 
