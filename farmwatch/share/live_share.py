@@ -34,6 +34,7 @@ from stream.text.user_errors import FarmwatchError
 _log = structlog.get_logger()
 GAUGES_S = 15.0  # between two updates of the gauges
 BUSY = 0.05  # largest CPU share of a job: with a million sites, the gauges take longer than their interval
+_GAUGES = (gauges.SITES, gauges.SITES_EXPIRED, gauges.SHARE, gauges.SHARE_SITES, gauges.SHARE_CHANGED, gauges.FARM_RATE)
 _RANKS = 5  # shared templates with a gauge
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")
 
@@ -66,14 +67,7 @@ class LiveShare:
         """
         started = self.monotonic()
         rows, now_ms, review = self._live_rows(), int(self.clock() * 1000), self._review()
-        for name in (
-            gauges.SITES,
-            gauges.SITES_EXPIRED,
-            gauges.SHARE,
-            gauges.SHARE_SITES,
-            gauges.SHARE_CHANGED,
-            gauges.FARM_RATE,
-        ):
+        for name in _GAUGES:
             self.metrics.clear(name)
         run = self.live.run.name
         for split, definition in (*(("", definition) for definition in DEFINITIONS), ("source", SITES)):
