@@ -48,18 +48,16 @@ def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows
     for partition in range(log.topics().get(topic, 0)):
         for message, row in rows_of(SiteState, log.read(topic, partition)):
             site = message.key.decode(errors="replace")
-            if is_canary(site):
-                if row is not None:
-                    canaries[site] = row
-                continue
             rows.pop(site, None)
             others.discard(site)
             if row is None:
                 continue
-            if has_verdict(row) and row.digest != digest:
+            if is_canary(site):
+                canaries[site] = row
+            elif has_verdict(row) and row.digest != digest:
                 others.add(site)
-                continue
-            rows[intern(site)] = compared_row(row)
+            else:
+                rows[intern(site)] = compared_row(row)
     methods = Counter(_method(row) for row in rows.values() if has_verdict(row) and detector in ("", row.detector))
     chosen = methods.most_common(1)[0][0] if methods else (detector, "", "")
     chosen_detector, name, method_digest = chosen

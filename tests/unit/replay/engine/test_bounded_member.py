@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay.engine.bounded_member import BoundedMember
-from replay.runs.topology import Stops, between, first_record, is_at_stops, lag_on, last_record, processed_by
+from replay.runs.topology import Stops, first_record, is_at_stops, last_record, processed_by
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import At, CleanupPolicy, Commit, Log, Message, Output, Topic
 from stream.memory.log import MemoryLog
@@ -125,16 +125,6 @@ def test_uncommitted_records_are_not_passed(log: Log) -> None:
     member.close()
 
 
-def test_without_stops_there_is_no_end(log: Log) -> None:
-    """Without stops it delivers all new records."""
-    put(log, "a", 0, 2)
-    member = join(log, {})
-    read(member, 2)
-    put(log, "a", 0, 1)
-    read(member, 1)
-    member.close()
-
-
 def test_lag_ends_at_the_stops(log: Log) -> None:
     """Records beyond the stops are no lag: a finished replay is not behind."""
     put(log, "a", 0, 10)
@@ -197,16 +187,6 @@ def test_each_record_below_the_stops_is_committed_once(sizes: list[int], cuts: l
     member.close()
     assert {topic: processed_by(log, "g", topic) for topic in stops} == stops
     assert sorted(committed) == sorted((at, n) for at in places for n in range(stops[at.topic][at.partition]))
-
-
-def test_offsets_are_summed_over_partitions(log: Log) -> None:
-    """Lag counts from the committed offset, or from the beginning, and is never negative."""
-    put(log, "a", 0, 5)
-    put(log, "a", 1, 2)
-    assert lag_on(log, "g", "a") == 7
-    log.reset("g", "a", [4, 2])
-    assert lag_on(log, "g", "a") == 1
-    assert between([3, 0], [1, 2]) == 2
 
 
 def test_first_and_last_record_pass_heartbeats(log: Log) -> None:
