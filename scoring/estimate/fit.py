@@ -54,6 +54,7 @@ class Fit(NamedTuple):
     sites: int  # with at least one usable score
     components: Components  # from these sites: the prior for a part of them
     posterior: dict[tuple[int, int], float]  # (n, k) -> probability that such a site is an LLM site
+    cautious: dict[tuple[int, int], float]  # the same where the share is at the low end of its interval
     chance: dict[int, float]  # n -> share of LLM sites among those of its bucket
     misfit: float  # factor by which the sites scatter more than the mixture; 1 = they fit
     influence: dict[tuple[int, int], float]  # (n, k) -> first-order effect of one more such site on the share

@@ -78,16 +78,19 @@ def _fit(counts: _Key, human: _Key, llm: _Key, mean: bytes, precision: bytes, co
     best = model.best()
     root = NormalDist().inv_cdf((1 + confidence) / 2)  # of the deviance at the ends: chi-square with one degree
     misfit = model.misfit(best)
-    low, high = (misfit * (model.end(best, root, sign) - best.share) + best.share for sign in (-1, 1))
+    ends = [model.end(best, root, sign) for sign in (-1, 1)]
+    low, high = (misfit * (end - best.share) + best.share for end, _ in ends)
+    cautious = model.end(best, misfit * root, -1)[1] if misfit > 1 else ends[0][1]
     influence, of_human, of_llm = model.influence(best)
-    components, posterior, chance = model.components(best), model.posterior(best), model.chance(best)
+    components, chance = model.components(best), model.chance(best)
     return Fit(
         share=best.share,
         low=min(max(low, 0.0), best.share),
         high=max(min(high, 1.0), best.share),
         sites=round(cells.sites.sum()),
         components=components,
-        posterior=cells.named(posterior),
+        posterior=cells.named(model.posterior(best.theta)),
+        cautious=cells.named(model.posterior(cautious)),
         chance=chance,
         misfit=misfit,
         influence=cells.named(influence),
@@ -121,9 +124,9 @@ class Mixture:
         starts = [np.concatenate([self._prior.mean, np.full(self._buckets, odds)]) for odds in _STARTS]
         return max((self._climb(start, 0.0) for start in starts), key=lambda point: point.value)
 
-    def posterior(self, point: _Point) -> Floats:
+    def posterior(self, theta: Floats) -> Floats:
         """For each cell, the probability that its sites are LLM sites."""
-        return _logistic(self._branches(point.theta)[2])
+        return _logistic(self._branches(theta)[2])
 
     def chance(self, point: _Point) -> dict[int, float]:
         """For each number of pages, the share of LLM sites."""
@@ -196,8 +199,8 @@ class Mixture:
         slope[BETAS:] = self._of_bucket * chance * (1 - chance)
         return slope, np.asarray(np.linalg.lstsq(point.curvature, slope, rcond=None)[0], np.float64)
 
-    def end(self, best: _Point, root: float, sign: int) -> float:
-        """The share at which the deviance of the profile is root²; 0 or 1 if it never is."""
+    def end(self, best: _Point, root: float, sign: int) -> tuple[float, Floats]:
+        """The share at which the deviance of the profile is root², 0 or 1 if it never is; the parameters there."""
         slope, way = self._way(best)
         variance = max(float(slope @ way), 1e-10)
         tilt, inside, outside = sign * root / math.sqrt(variance), (0.0, 0.0, best.share), None
@@ -207,7 +210,7 @@ class Mixture:
             depth = math.sqrt(max(2 * (best.value - (point.value - tilt * point.share)), 0.0))
             reached = (tilt, depth, point.share)
             if abs(depth - root) < 0.01:
-                return point.share
+                return point.share, point.theta
             if depth < root:
                 inside, theta = reached, point.theta
             else:
@@ -222,9 +225,9 @@ class Mixture:
                 part = (root - inside[1]) / (outside[1] - inside[1])
                 tilt = inside[0] + (outside[0] - inside[0]) * min(max(part, 0.1), 0.9)
         if outside is None:
-            return 0.0 if sign < 0 else 1.0
+            return (0.0 if sign < 0 else 1.0), point.theta
         part = (root - inside[1]) / (outside[1] - inside[1])
-        return inside[2] + (outside[2] - inside[2]) * part
+        return inside[2] + (outside[2] - inside[2]) * part, point.theta
 
     def _climb(self, theta: Floats, tilt: float) -> _Point:
         """The maximum near `theta`: Newton's steps with damping, and with the curvature made positive."""

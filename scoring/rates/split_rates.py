@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -157,6 +157,19 @@ def _line(group: str, members: Sequence[SiteState], whole: _Whole, query: RateQu
     )
 
 
+def fits_of(rows: Iterable[SiteState], settings: RateSettings, now_ms: int) -> Iterator[tuple[list[SiteState], Fit]]:
+    """The sites of each ruleset, detector and site method, as they count at `now_ms`, with their mixture."""
+    from scoring.estimate.fit import WIDE
+    from scoring.estimate.mixture import estimate_share  # it loads numpy
+
+    for _, of_versions in comparable(list(rows)):
+        sites = [counted_at(row, now_ms) for row in of_versions if not is_canary(row.site)]
+        known = known_sites(recent_canaries(settings, of_versions, now_ms))
+        fit = estimate_share(cells_of(sites), WIDE, known)
+        if fit is not None:
+            yield sites, fit
+
+
 def llm_probabilities(
     rows: Sequence[SiteState], settings: RateSettings | None = None, now_ms: int = 0
 ) -> dict[str, float]:
@@ -164,18 +177,12 @@ def llm_probabilities(
 
     Sites without a scored article have none, and neither have canaries.
     """
-    from scoring.estimate.fit import WIDE
-    from scoring.estimate.mixture import estimate_share  # it loads numpy
-
-    likely = {}
-    for _, of_versions in comparable(rows):
-        sites = [counted_at(row, now_ms) for row in of_versions if not is_canary(row.site)]
-        known = known_sites(recent_canaries(settings or RateSettings(), of_versions, now_ms))
-        fit = estimate_share(cells_of(sites), WIDE, known)
-        for row in sites:
-            if fit is not None and (row.scored, row.flagged) in fit.posterior:
-                likely[row.site] = round(fit.posterior[row.scored, row.flagged], 6)
-    return likely
+    return {
+        row.site: round(fit.posterior[row.scored, row.flagged], 6)
+        for sites, fit in fits_of(rows, settings or RateSettings(), now_ms)
+        for row in sites
+        if (row.scored, row.flagged) in fit.posterior
+    }
 
 
 def _not_judged(rows: Sequence[SiteState], no_page: Mapping[str, str]) -> dict[str, int]:

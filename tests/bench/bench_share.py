@@ -1,11 +1,12 @@
 """The direct estimate of the share against classify-and-count, over many simulated webs, and its cost.
 
 Run by `python -m tests.bench.bench_share [DRAWS]`; with `looks [YEARS]` instead of a number for the alarm of a changed
-share. The truth is the share of LLM sites among those drawn. Lengths are geometric with mean 4, cut at 20 articles; a
-site that the test of Binoculars has decided gets no further article. A site's flagged share is a draw of a beta: of
-human sites with mean .045, of LLM sites with mean .8. Known sites have 5 to 19 articles. The oracle knows both betas.
-Classify-and-count is `llm / (llm + human + undecided)` by the same test, uncorrected, with Wilson's interval. A row is
-marked if its coverage is below .94 by more than chance (one-sided 1%, Holm over the rows).
+share, with `lists [DRAWS]` for the lists of certain LLM sites. The truth is the share of LLM sites among those drawn.
+Lengths are geometric with mean 4, cut at 20 articles; a site that the test of Binoculars has decided gets no further
+article. A site's flagged share is a draw of a beta: of human sites with mean .045, of LLM sites with mean .8. Known
+sites have 5 to 19 articles. The oracle knows both betas. Classify-and-count is `llm / (llm + human + undecided)` by the
+same test, uncorrected, with Wilson's interval. A row is marked if its coverage is below .94 by more than chance
+(one-sided 1%, Holm over the rows).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from scipy.stats import beta, binom
 from scoring.estimate.doubts import doubts
 from scoring.estimate.fit import WIDE, CellCounts, Components, KnownSites
 from scoring.estimate.mixture import estimate_share
+from scoring.rates.certain_sites import certain_cells
 from scoring.rates.change_alarm import FALSE_ALARMS, find_change, likelihoods, log_evidence
 from scoring.rates.site_rates import site_rate
 from scoring.sites.sprt import SiteTest, SprtParams
@@ -70,6 +72,8 @@ WEBS = (
 def main() -> None:
     if sys.argv[1:2] == ["looks"]:
         return looks(int(sys.argv[2]) if len(sys.argv) > 2 else 400)
+    if sys.argv[1:2] == ["lists"]:
+        return lists(int(sys.argv[2]) if len(sys.argv) > 2 else 100)
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     print(f"{draws} draws a row: bias, RMSE, coverage and width of 95% intervals; RMSE in parts of the oracle's")
     print(" sites share known  human   llm mixed  direct                   / oracle  classify-and-count       warned")
@@ -101,6 +105,29 @@ def held_out(sites: list[Site], draws: int) -> None:
                     cells[_sample(rng, rest[place], min(int(rng.geometric(0.25)), 20))] += 1
             found.append(_Draw(cells, known, llm / web.sites))
         _print(web._replace(known=len(sites) // 3), _estimated(found, web))
+
+
+def lists(draws: int) -> None:
+    """Sites that are listed as certain LLM sites, of those in the web, and the share of false ones over all draws."""
+    print(
+        f"{draws} draws a row\n sites share known  human   llm  LLM sites   at 1%: listed  false   at 5%: listed  false"
+    )
+    webs = [Web(60, 0.3), Web(300, 0.3, known=0), Web(300, 0.3), Web(300, 0.05), Web(1000, 0.15)]
+    for web in (*webs, Web(300, 0.3, human=0.1, llm=0.6)):
+        rng, llm, of_list = np.random.default_rng(4), 0, {0.01: [0, 0], 0.05: [0, 0]}
+        for _ in range(draws):
+            cells, is_llm = _flags_of(rng, web)
+            fit = estimate_share(Counter(cells), WIDE, _drawn(rng, web).known)
+            llm += int(is_llm.sum())
+            for most_false, (listed, false) in of_list.items():
+                certain = certain_cells(Counter(cells), fit.cautious if fit else {}, most_false)
+                wrong = [not truth for truth, cell in zip(is_llm, cells, strict=True) if cell in certain]
+                of_list[most_false] = [listed + len(wrong), false + sum(wrong)]
+        shown = "  ".join(f"{n / draws:14.1f} {k / max(n, 1):6.2%}" for n, k in of_list.values())
+        print(
+            f"{web.sites:6} {web.share:5} {web.known:5} {web.human:6} {web.llm:5} {llm / draws:10.1f} {shown}",
+            flush=True,
+        )
 
 
 def looks(years: int) -> None:

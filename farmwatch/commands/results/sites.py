@@ -12,14 +12,16 @@ from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.share.current_rate import reasons_without_page, site_fields
 from farmwatch.share.review_labels import read_review
+from farmwatch.share.words import sentences
 from farmwatch.terminal.messages import message, put_columns, put_json
 from replay.rows.site_table import legend, read_sites, ruleset_of
 from scoring.estimate.definitions import SITES
 from scoring.rates.canary import is_canary
+from scoring.rates.certain_sites import certain_llm_sites
 from scoring.rates.split_rates import llm_probabilities
 from scoring.rates.terms import counted_at, is_too_old
 from stream.schema.vocabulary import Truth
-from stream.text.user_errors import Exit
+from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
 
 
@@ -28,6 +30,12 @@ def sites(
     verdict: Annotated[
         Literal["llm", "human", "undecided", "unclassifiable"] | None, Parameter(help="Only sites with this verdict.")
     ] = None,
+    llm: Annotated[
+        bool, Parameter(negative="", help="Only the sites that are most certainly LLM sites, as many as --fdr allows.")
+    ] = False,
+    fdr: Annotated[
+        str, Parameter(name="--fdr", help="With --llm: the share of the list that may be false, such as 5% or 0.05.")
+    ] = "1%",
     limit: Annotated[int, Parameter(help="Rows at most; 0 = all.", validator=AT_LEAST_0)] = 100,
     canaries: Annotated[bool, Parameter(negative="", help="Show canary sites too; they count in no rate.")] = False,
     run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",
@@ -43,8 +51,13 @@ def sites(
     share: its term has ended, and the site was not measured again. `no_page` says why a site has no page, such as a bot
     challenge (not on a broker).
 
+    With --llm: the longest list of which at most a share of --fdr is expected not to be LLM sites, the most certain
+    first. It is cautious: each `p_llm` is taken where the share of all sites is at the low end of its interval. Sites
+    that the review calls human are left out.
+
     JSON: one object a line.
     """
+    most_false = _share_of(fdr)
     config = common.load().config
     now_ms = int(time.time() * 1000)
     review = read_review(config.rate, now_ms)
@@ -57,6 +70,11 @@ def sites(
     too_old = {row.site for row in everything if is_too_old(counted_at(row, now_ms))}
     rows = [row for row in everything if canaries or not is_canary(row.site)]
     matching = [row for row in rows if verdict is None or row.verdict == verdict]
+    certain = certain_llm_sites(everything, config.rate, now_ms, most_false) if llm else None
+    if certain is not None:
+        likely, rank = certain.sites, {site: place for place, site in enumerate(certain.sites)}
+        matching = [row for row in matching if row.site in rank and labels.get(row.site) != Truth.HUMAN]
+        matching.sort(key=lambda row: rank[row.site])
     shown = matching[: limit or None]
     warnings = caveats(config, (row.detector for row in shown))
     if json:
@@ -92,5 +110,20 @@ def sites(
     if shown and (explained := legend(headings)):
         message(explained)
     message(f"{len(shown)} of {counted(len(matching), 'site')} shown; {len(rows)} in the log")
+    if certain is not None:
+        false = sum(1 - likely[row.site] for row in matching)
+        message(f"of {len(matching)}, {false:.1f} are expected not to be LLM sites: at most {most_false:.1%}")
+        for remark in sentences(certain.untold):
+            message(remark)
     print_caveats(warnings, short=True)
     return Exit.OK
+
+
+def _share_of(text: str) -> float:
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 < share < 1:
+        raise UsageError(f"--fdr {text}: give a share above 0 and below 1, such as 1% or 0.05")
+    return share

@@ -73,3 +73,12 @@ def test_its_copy_on_kafka_has_the_same_share(
     copied = farmwatch("copy", "--from", golden.removeprefix("--log="), "--to", kafka)
     assert copied.code == 0, copied.err
     assert_same(farmwatch, f"--log={kafka}")
+
+
+def test_its_most_certain_llm_sites_are_listed(farmwatch: Runner, golden: str) -> None:
+    """A list with a stated share of false sites has LLM sites without a verdict, and none that people call human."""
+    five, one = (farmwatch("sites", golden, "--llm", "--fdr", fdr, "--json").lines for fdr in ("5%", "0.01"))
+    assert len(five) == 26 and {row["label"] for row in five} == {"llm"}
+    assert [row["site"] for row in one] == [row["site"] for row in five[: len(one)]]
+    assert "unclassifiable" in {row["verdict"] for row in one}
+    assert farmwatch("sites", golden, "--llm", "--fdr", "100%").code == 2

@@ -1,0 +1,58 @@
+"""The sites that are most certainly LLM sites: a list with a stated share of false ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from scoring.estimate.remarks import Remark
+from scoring.rates.direct_share import cells_of
+from scoring.rates.settings import RateSettings
+from scoring.rates.split_rates import fits_of
+from stream.schema.records import SiteState
+
+_LEAST = 0.5  # probability of a listed site
+
+
+class CertainSites(NamedTuple):
+    """`sites`: site -> its probability where the share is at the low end of its interval, the most certain first."""
+
+    sites: dict[str, float]
+    untold: tuple[Remark, ...] = ()  # why other sites could not be listed
+
+
+def certain_llm_sites(
+    rows: Iterable[SiteState], settings: RateSettings, now_ms: int, most_false: float
+) -> CertainSites:
+    """The longest list of sites of which at most the share `most_false` is expected not to be LLM sites.
+
+    None are listed of a ruleset, detector and site method whose sites are not told apart in two kinds.
+    """
+    from scoring.estimate.doubts import kinds_not_told_apart  # it loads numpy
+
+    certain: dict[str, float] = {}
+    remarks: list[Remark] = []
+    for sites, fit in fits_of(rows, settings, now_ms):
+        if untold := kinds_not_told_apart(fit):
+            remarks += untold
+            continue
+        cells = certain_cells(cells_of(sites), fit.cautious, most_false)
+        certain |= {row.site: cells[row.scored, row.flagged] for row in sites if (row.scored, row.flagged) in cells}
+    return CertainSites(dict(sorted(certain.items(), key=lambda item: (-item[1], item[0]))), tuple(remarks))
+
+
+def certain_cells(
+    numbers: Mapping[tuple[int, int], int], likely: Mapping[tuple[int, int], float], most_false: float
+) -> dict[tuple[int, int], float]:
+    """The cells (scored and flagged articles) whose sites are listed, with the probability of each.
+
+    The expected share of false sites is the mean of 1 - p over the list (Efron, Large-Scale Inference, 2010, 5.1).
+    """
+    certain: dict[tuple[int, int], float] = {}
+    false, listed = 0.0, 0
+    for cell in sorted(likely, key=lambda cell: (-likely[cell], cell)):
+        false, listed = false + numbers[cell] * (1 - likely[cell]), listed + numbers[cell]
+        if false > most_false * listed or likely[cell] < _LEAST:
+            break
+        certain[cell] = likely[cell]
+    return certain
