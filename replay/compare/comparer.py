@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 from replay.compare.comparison import SITES_NAMED, Comparison, JudgedShare, RuleChange, Side
 from replay.compare.flips import sample_of
-from replay.compare.run_pair import ComparedRun, RunPair, find_compared_run
+from replay.compare.run_pair import ComparedRun, RunPair, SiteRows, find_compared_run, in_same_terms, read_site_rows
 from replay.compare.site_changes import BootstrapSettings, DirectFit, DirectPair, PairedSites, share_of_run
-from replay.compare.site_rows import SiteRows, in_same_terms, read_site_rows
 from replay.compare.verdict_join import join
 from replay.runs.window import run_window
 from scoring.estimate.paired_bootstrap import RunErrors
