@@ -24,8 +24,7 @@ from replay.compare.comparison import (
     RuleChange,
     ShareChange,
 )
-from replay.compare.run_pair import ComparedRun
-from replay.compare.site_rows import SiteRows, in_same_terms
+from replay.compare.run_pair import ComparedRun, SiteRows, in_same_terms
 from replay.rows.site_table import compared_row, read_rows
 from scoring.estimate.error_counts import ErrorCounts
 from scoring.rates.settings import RateSettings
