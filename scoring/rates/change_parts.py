@@ -43,7 +43,7 @@ class ChangeParts(msgspec.Struct, frozen=True, kw_only=True):
     left_sites: float
     known_sites: float
     instrument: float
-    new: int  # sites with a scored article and their first hit on the day of `since` or later
+    new: int  # sites with a scored article that entered the log after `since`
     known: int  # the other present sites
     left: int  # the other sites whose verdict has expired since
     seams: list[int]  # ms, of the points with a new instrument
@@ -78,7 +78,7 @@ def change_parts(
     left: list[SiteState] = []
     for row in rows:
         if row.site in likely:
-            is_new = bool(row.days) and row.days[0] >= since // DAY_MS
+            is_new = _is_new(row, since)
             if not is_too_old(counted_at(row, now_ms)):
                 (new if is_new else known).append(row)
             elif not is_new and not is_too_old(counted_at(row, since)):
@@ -105,6 +105,16 @@ def change_parts(
         left=len(left),
         seams=[at for at, _ in seams],
     )
+
+
+def _is_new(row: SiteState, since: int) -> bool:
+    """Whether the first page of a site came after `since`; of a row without terms, its first hit on that day or later.
+
+    The date of a hit says when a search engine returned the site, which may be long before the log has it.
+    """
+    if row.term_end:
+        return row.term_start - row.term * (row.term_end - row.term_start) > since
+    return bool(row.days) and row.days[0] >= since // DAY_MS
 
 
 def _instrument(of: RatePoint | RateLine, method: str) -> tuple[str, ...]:

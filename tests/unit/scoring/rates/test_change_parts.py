@@ -95,6 +95,19 @@ def test_a_cause_shows_in_its_own_part(
     assert found.seams == []
 
 
+@pytest.mark.parametrize(("first_page", "term", "new"), [(1, 0, 1), (-1, 0, 0), (0, 2, 0), (100, 2, 1)])
+def test_a_site_is_new_by_its_first_page(first_page: int, term: int, new: int) -> None:
+    """A site whose first page came after the point is new, however old its hits are; a later term does not make it so.
+
+    `first_page`: days after the point.
+    """
+    start = SINCE + (first_page + 50 * term) * DAY_MS
+    site = SiteState(id="a", site="a", scored=5, days=[DAY - 400], term=term, term_start=start)
+    site = msgspec.structs.replace(site, term_end=start + 50 * DAY_MS)
+    found = change_parts([point(0.5)], line(0.7), [site], {"a": 1.0}, start)
+    assert (found.new, found.known) == (new, 1 - new)
+
+
 @pytest.mark.parametrize("more", [{"digest": "d2"}, {"detector": "pair"}, {"run": "r2"}, {"share_method": "ppi"}])
 def test_a_step_where_the_instrument_changed_is_the_instruments(more: dict[str, str]) -> None:
     """A step between two instruments belongs to the instrument, also between the last point and now."""
