@@ -116,15 +116,11 @@ def crawling(folder: Path, target: str, sites: int, metrics: Metrics) -> Iterato
     log.close()
 
 
-def await_pages(log: EmbeddedLog, count: int) -> None:
-    wait_until(lambda: sum(log.end(PAGES)) >= count, f"{count} pages", LIMIT_S, every_s=0.1)
-
-
 def whole_stage(target: str, sites: int) -> dict[str, float]:
     """CRAWL on the embedded log, from hits to committed pages, links followed; and the log's share of the CPU."""
     metrics, began = Metrics(), cpu_s()
     with tempfile.TemporaryDirectory() as folder, crawling(Path(folder), target, sites, metrics) as log:
-        await_pages(log, sites * PER_SITE)
+        wait_until(lambda: sum(log.end(PAGES)) >= sites * PER_SITE, "all pages", LIMIT_S, every_s=0.1)
     spent, sample = cpu_s() - began, metrics.registry.get_sample_value
     on_log = [sample("farmwatch_log_cpu_seconds_total", {"operation": name}) or 0.0 for name in ("poll", "commit")]
     return {"log_share": sum(on_log) / spent}

@@ -24,7 +24,7 @@ from stream.processing.metrics import Metrics
 from stream.schema.control import Control
 from stream.schema.records import Features, decode
 from stream.schema.roles import Role
-from stream.schema.runs import Alias, RunNames, shown_run
+from stream.schema.runs import Alias, Run, RunNames, shown_run
 from stream.schema.topics import FEATURES
 from tests.support.front_door import PARTITIONS
 from tests.support.runs.cutover_world import DETECTOR, OTHER, CutoverWorld
@@ -206,7 +206,8 @@ def test_a_run_whose_rules_cannot_be_read_does_not_end_the_work(
     world.begin("r1")
     with capture_logs() as said, world.live(Role.JUDGE) as metrics:
         _goes_on_as(metrics, "live")
-        put_rows(world.log, world.begin_broken("r2"), Alias(run="r2", number=1))
+        broken = Run(name="r2", ruleset="gone", digest="0" * 16, detector=DETECTOR, epoch="e")
+        put_rows(world.log, broken, Alias(run="r2", number=1))
         wait_until(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
         world.features(5)
         wait_until(lambda: world.judged(first.names()).total() == 5, "it goes on", every_s=0.1)
