@@ -48,7 +48,8 @@ def _run(arguments: Sequence[str]) -> int:
         message(f"farmwatch: {in_full(error)}")
         return error.exit
     except (RuntimeError, OSError) as error:
-        if _is_out_of_processes(error):
+        is_refused_fork = isinstance(error, BlockingIOError) and error.strerror == os.strerror(errno.EAGAIN)
+        if is_refused_fork or str(error) == "can't start new thread":
             message(f"farmwatch: {OUT_OF_PROCESSES}")
             return Exit.UNAVAILABLE
         if isinstance(error, RuntimeError) or error.filename is None or isinstance(error, BrokenPipeError):
@@ -57,30 +58,16 @@ def _run(arguments: Sequence[str]) -> int:
         return Exit.UNAVAILABLE
 
 
-def _is_out_of_processes(error: Exception) -> bool:
-    """Whether no process or thread could be started: fork(2) and Python's words for it."""
-    if isinstance(error, BlockingIOError):
-        return error.strerror == os.strerror(errno.EAGAIN)
-    return isinstance(error, RuntimeError) and str(error) == "can't start new thread"
-
-
 def main() -> NoReturn:
     """Entry point of the program."""
-    _open_closed_streams()
-    os.environ.setdefault("PYTHONSAFEPATH", "1")  # processes that start from here import nothing of the working folder
-    sys.exit(run(sys.argv[1:]))
-
-
-def _open_closed_streams() -> None:
-    """Open /dev/null for each closed standard stream (`2>&-`), for which Python has None.
-
-    Otherwise the next opened file gets its descriptor, and with it the output of the stream: call this first.
-    """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):  # it gets the lowest free descriptor
+    # for a closed stream (`2>&-`) Python has None, and the next opened file would get its descriptor and output
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            nowhere = os.open(os.devnull, os.O_RDWR)
+            nowhere = os.open(os.devnull, os.O_RDWR)  # it gets the lowest free descriptor
             os.set_inheritable(nowhere, True)  # for child processes
             setattr(sys, name, os.fdopen(nowhere, mode))
+    os.environ.setdefault("PYTHONSAFEPATH", "1")  # processes that start from here import nothing of the working folder
+    sys.exit(run(sys.argv[1:]))
 
 
 if __name__ == "__main__":

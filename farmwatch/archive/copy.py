@@ -54,14 +54,19 @@ def copy_log(source: Log, target: Log, advance: Advance = lambda _: None) -> Cop
         raise StreamError("the log to copy is an unfinished copy itself: copy from where it came")
     ends = {topic: source.end(topic) for topic in topics}
     Control(source)  # raises if the runs cannot be read
-    groups = _groups_of(source, topics)
+    positions = [
+        (group, topic, committed)
+        for group in source.groups()
+        for topic in topics
+        if set(committed := source.committed(group, topic)) != {None}
+    ]
+    groups = list(dict.fromkeys(group for group, _, _ in positions))
     _require_idle(source, groups)
     _make_empty(target, groups)
     target.create([_rules_of(topic, partitions) for topic, partitions in topics.items()])
     offsets = OffsetMap()
-    for read in groups.values():
-        for topic, committed in read.items():
-            offsets.note(topic, committed)
+    for _, topic, committed in positions:
+        offsets.note(topic, committed)
     for topic in (topic for topic in _NAMING_OFFSETS if topic in topics):
         for message in _records(source, topic, ends[topic]):
             if not message.damage:
@@ -73,9 +78,8 @@ def copy_log(source: Log, target: Log, advance: Advance = lambda _: None) -> Cop
             copied.state += _copy_state(source, target, topic.removeprefix(_STATE), topics[topic])
         else:
             begins[topic] = _copy_topic(source, target, topic, ends[topic], offsets, copied, advance)
-    for group, read in groups.items():
-        for topic, committed in read.items():
-            target.reset(group, topic, offsets.offsets(topic, committed))
+    for group, topic, committed in positions:
+        target.reset(group, topic, offsets.offsets(topic, committed))
     for topic, below in begins.items():  # last: a broker sets no offset below its first record
         if any(below):
             target.truncate(topic, below)
@@ -97,16 +101,6 @@ def _rules_of(topic: str, partitions: int) -> Topic:
         return Topic(topic, partitions, CleanupPolicy.COMPACT)
     rules = {rule.name: rule for rule in all_topics(partitions, "")}  # a limit by size is that of all partitions
     return replace(rules.get(topic) or rules[topic.partition(".")[0]], name=topic, partitions=partitions)
-
-
-def _groups_of(log: Log, topics: Iterable[str]) -> dict[str, dict[str, list[int | None]]]:
-    groups: dict[str, dict[str, list[int | None]]] = {}
-    for group in log.groups():
-        for topic in topics:
-            committed = log.committed(group, topic)
-            if any(offset is not None for offset in committed):
-                groups.setdefault(group, {})[topic] = committed
-    return groups
 
 
 def _require_idle(log: Log, groups: Iterable[str]) -> None:

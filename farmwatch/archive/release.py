@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,13 +18,13 @@ import msgspec
 
 from farmwatch.archive.files import write_table
 from farmwatch.archive.release_check import LABELS_FILE, RATE_FILE, SETTINGS_FILE, SITES_FILE, ReleaseSettings
-from farmwatch.archive.release_texts import citation, readme
 from farmwatch.archive.tables import COLUMNS, Column, ExportWindow, incomplete_before, rows_of, value_of
 from farmwatch.config.config import Config
 from farmwatch.share.review_labels import ReviewLabel, read_labels, review_of
-from farmwatch.share.words import line_fields
+from farmwatch.share.words import line_fields, text_of
 from farmwatch.terminal.jsonl import encode_lines
 from farmwatch.terminal.messages import program_version
+from replay.live.epoch_change import seams
 from replay.rows.site_table import read_rows
 from replay.runs.lookup import find_run
 from scoring.rates.canary import is_canary
@@ -39,6 +40,7 @@ from stream.schema.records import SiteState
 from stream.schema.runs import LIVE, Run, shown_run
 from stream.text.checksums import digest_of, write_sums
 from stream.text.user_errors import NotFound
+from stream.text.wording import moment
 
 _LIBRARIES = ("trafilatura", "justext", "lxml", "py3langid", "rensa", "resiliparse")  # packages on which texts depend
 _SCORES = [
@@ -59,10 +61,7 @@ class Release:
 
 
 def write_release(log: Log, config: Config, folder: Path, run: str, now_ms: int) -> Release:
-    """Write the bundle of a run (default: the live one) into an empty folder; SHA256SUMS is written last.
-
-    Raises NotFound for a run without sites, OSError.
-    """
+    """Write the bundle of a run (default: live) into an empty folder. Raises NotFound without judged sites; OSError."""
     control = Control(log)
     of = find_run(control, run or LIVE)
     names = of.names(is_live=of.name == control.alias.run)
@@ -91,8 +90,8 @@ def write_release(log: Log, config: Config, folder: Path, run: str, now_ms: int)
     _write_json(folder / SETTINGS_FILE, ReleaseSettings(made_at=now_ms, rate=shown))
     _write_json(folder / "versions.json", _versions(of, now_ms))
     missing = incomplete_before(log, "verdicts", ExportWindow(), run, now_ms)
-    (folder / "README.md").write_text(readme(rate, of, sites, config, now_ms, missing), encoding="utf-8")
-    (folder / "CITATION.cff").write_text(citation(rate, now_ms), encoding="utf-8")
+    (folder / "README.md").write_text(_readme(rate, of, sites, config, now_ms, missing), encoding="utf-8")
+    (folder / "CITATION.cff").write_text(_citation(rate, now_ms), encoding="utf-8")
     write_sums(folder, {file.name: digest_of(file) for file in folder.iterdir()})
     return Release(rate, len(sites), len(everything) - len(rows))
 
@@ -162,3 +161,91 @@ def _versions(run: Run, now_ms: int) -> dict[str, Any]:
 
 def _write_json(file: Path, value: Any) -> None:
     file.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+
+
+_README = """\
+# A measurement by farmwatch {version}, {day}
+
+Share of LLM sites: {text}
+
+{sites:,} sites that search engines returned were measured under ruleset {ruleset} `{digest}` and detector
+`{detector}`.{seams}
+
+| file | content |
+|---|---|
+| `rate.json` | the share, as `farmwatch rate --json` without what only the crawl knows |
+| `rates.jsonl` | the share as it was over time |
+| `sites.jsonl` | a row per site: verdict and evidence; sites that end in `.canary.invalid` are pages of known truth |
+{labels}| `settings.json` | the settings of the share, and the time of this bundle |
+| `scores.jsonl` | the score of each article that a row counts, by the digest of its text |
+| `verdicts.jsonl` | the ruleset's verdict on each page, once for each feature epoch{missing} |
+| `ruleset.toml` | the ruleset |
+| `versions.json` | farmwatch, libraries, ruleset, detector, feature epoch, site method |
+| `SHA256SUMS` | checksums: `sha256sum -c SHA256SUMS` |
+
+Columns are described in farmwatch's `docs/reference/formats.md`. Times are milliseconds since 1970, UTC. Texts are
+named by the xxh3-128 of their UTF-8; the bundle holds none.
+
+## Compute it again
+
+With farmwatch {version}:
+
+```sh
+farmwatch audit .                                  # rate.json again
+farmwatch estimate{confidence} sites.jsonl         # the share by flags{alone}
+farmwatch tally scores.jsonl | farmwatch estimate{confidence}
+```
+
+The first line reads {files}. The last one leaves out sites without a scored article,
+which are not part of the share. The site verdicts are those of `sites.jsonl`: TALLY reads a text that is on several
+pages once.
+"""
+
+_LABELS = "| `labels.jsonl` | the labels of the review, by fetch id and site; forgotten hosts have no name |\n"
+
+
+def _readme(rate: RateLine, run: Run, sites: Sequence[SiteState], config: Config, now_ms: int, missing_ms: int) -> str:
+    """`missing_ms`: retention has removed verdicts before this time; 0 = none."""
+    level, review = config.rate.confidence, config.rate.review
+    return _README.format(
+        version=program_version(),
+        day=_day(now_ms),
+        text=text_of(rate.remarks),
+        sites=len(sites),
+        ruleset=run.ruleset,
+        digest=run.digest,
+        detector=run.detector,
+        seams="".join(f" {seam[0].upper()}{seam[1:]}." for seam in seams(run)),
+        missing=f"; those from before {moment(missing_ms)} were no longer kept" if missing_ms else "",
+        labels=_LABELS if review else "",
+        files=f"`sites.jsonl`, {'`labels.jsonl` ' if review else ''}and `settings.json`",
+        alone=" alone" if review else "",
+        confidence="" if level == 0.95 else f" --confidence {level}",
+    )
+
+
+_CITATION = """\
+cff-version: 1.2.0
+message: "If you use these data, cite them with the date and the digests in versions.json."
+type: dataset
+title: "Share of sites written by language models among sites that search engines return, {day}"
+abstract: {abstract}
+authors:
+  - name: "Name of the people who measured"
+date-released: "{day}"
+references:
+  - type: software
+    title: farmwatch
+    version: "{version}"
+    authors:
+      - name: "The farmwatch developers"
+"""
+
+
+def _citation(rate: RateLine, now_ms: int) -> str:
+    abstract = msgspec.json.encode(text_of(rate.remarks)).decode()
+    return _CITATION.format(day=_day(now_ms), abstract=abstract, version=program_version())
+
+
+def _day(now_ms: int) -> str:
+    return datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y-%m-%d")

@@ -82,30 +82,25 @@ class PartitionReader:
             yield StoredRecord(slim(record), message.offset, message.timestamp_ms, BY_REPLAY in message.headers)
 
     def rows(self, topic: str) -> tuple[dict[str, SiteState], set[str]]:
-        """Key -> its newest row, and the keys whose newest row is unreadable; those are counted here.
-
-        The key is the site, or site and term.
-        """
+        """Key (site, or site and term) -> newest row, and the keys whose newest is unreadable, which are counted."""
         rows: dict[str, SiteState] = {}
-        bad: dict[bytes, list[tuple[Message, BadRecord]]] = {}
+        bad: dict[str, list[tuple[Message, BadRecord]]] = {}
         for message in self._messages(topic, tombstones=True):
-            if message.value is None:
-                rows.pop(message.key.decode(errors="replace"), None)
-                self._supersede(bad.pop(message.key, ()))
-                continue
+            key = message.key.decode(errors="replace")
             try:
-                row = read(SiteState, message)
+                if message.value is None:
+                    rows.pop(key, None)
+                else:
+                    rows[key] = read(SiteState, message)
             except BadRecord as error:
-                bad.setdefault(message.key, []).append((message, error))
-                continue
-            rows[message.key.decode(errors="replace")] = row
-            self._supersede(bad.pop(message.key, ()))
-        for *older, newest in bad.values():
+                bad.setdefault(key, []).append((message, error))
+            else:
+                self._supersede(bad.pop(key, ()))
+        for key, (*older, newest) in bad.items():
             self._supersede(older)
             self._note_unreadable(*newest)
-        for name in (unreadable := {key.decode(errors="replace") for key in bad}):
-            rows.pop(name, None)
-        return rows, unreadable
+            rows.pop(key, None)
+        return rows, set(bad)
 
     def count_unread(self, stage: str, topic: str) -> None:
         """Count the unread records of a stage on a topic that the audit does not read otherwise."""
@@ -161,10 +156,7 @@ class PartitionReader:
         return True
 
     def _letters(self) -> list[DeadLetter]:
-        """Dead letters of the run that a retry has not replaced; counts the retries that wait.
-
-        Those of other runs do not count: this run may process the record.
-        """
+        """Dead letters of the run, not of others, that no retry has replaced; counts the retries that wait."""
 
         def unreadable(message: Message, error: BadRecord) -> None:  # its record counts as missing
             place = (DEAD_LETTERS, self.partition, message.offset)

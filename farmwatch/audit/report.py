@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from farmwatch.share.words import short_judged, short_share
@@ -183,21 +184,16 @@ class RateRows:
 
     def checks(self, settings: RateSettings, now_ms: int, review: Review | None) -> list[RateCheck]:
         """The rates, one for each ruleset, detector and site method."""
-        stored, recomputed = (_by_versions(rows, settings, now_ms, review) for rows in (self._rows, self._recomputed))
+        query = RateQuery(settings=settings, now_ms=now_ms, review=review)
+        stored, recomputed = (
+            {
+                Versions(of.run, of.ruleset, of.digest, of.detector, of.site_method, of.site_method_digest): of
+                for of in rate_lines(sorted(rows, key=attrgetter("site")), query)  # as `farmwatch rate` reads them
+                if of.sites
+            }
+            for rows in (self._rows, self._recomputed)
+        )
         return [
             RateCheck(v, stored.get(v), recomputed.get(v), self._taken[v.digest, v.detector, v.site_method_digest])
             for v in sorted({*stored, *recomputed})
         ]
-
-
-def _by_versions(
-    rows: list[SiteState], settings: RateSettings, now_ms: int, review: Review | None
-) -> dict[Versions, RateLine]:
-    rows = sorted(rows, key=lambda row: row.site)  # as `farmwatch rate` reads them
-    lines = [
-        line for line in rate_lines(rows, RateQuery(settings=settings, now_ms=now_ms, review=review)) if line.sites
-    ]
-    return {
-        Versions(line.run, line.ruleset, line.digest, line.detector, line.site_method, line.site_method_digest): line
-        for line in lines
-    }

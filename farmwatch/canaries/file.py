@@ -29,7 +29,7 @@ from stream.schema.topics import SITES
 from stream.schema.vocabulary import Truth
 from stream.text.packed_files import bounded_lines
 from stream.text.times import DAY_MS
-from stream.text.user_errors import Exit, FarmwatchError
+from stream.text.user_errors import ConfigError, FarmwatchError
 
 SITES_CAP = 500  # canary sites of a file
 PAGE_CAP_BYTES = 200_000  # of one page's text or HTML
@@ -38,12 +38,6 @@ HUMAN_BEFORE = date(2022, 11, 1)  # the month in which models that write whole a
 _KEPT_ON_MS = 7 * DAY_MS  # time between the end of counting a canary site and the removal of its row
 
 _PARAGRAPHS = re.compile(r"\n[ \t\r]*\n")
-
-
-class BadCanaries(FarmwatchError):
-    """The canary file is invalid; the message names file and line. The operator corrects it, or unsets canary.file."""
-
-    exit = Exit.USAGE
 
 
 class CanaryLine(msgspec.Struct, frozen=True):
@@ -101,7 +95,7 @@ class CanarySite:
 def read_canaries(settings: CanarySettings) -> list[CanarySite]:
     """The sites of the canary file, with the first `canary.pages` pages of each; none without a file.
 
-    Raises BadCanaries with file and line: a file with errors would measure something else.
+    Raises ConfigError with file and line: a file with errors would measure something else.
     """
     if not settings.file:
         return []
@@ -109,7 +103,12 @@ def read_canaries(settings: CanarySettings) -> list[CanarySite]:
     pages: dict[tuple[str, str], list[bytes]] = {}
     made: dict[tuple[str, str], list[date]] = {}
     seen: dict[bytes, tuple[str, int]] = {}  # digest of a text -> its truth, and the line
-    for number, line in enumerate(_lines(file), 1):
+    try:
+        with binary_input(file) as stream:
+            lines = list(bounded_lines(stream))
+    except FarmwatchError as error:
+        raise ConfigError(f"{error}; canary.file names it") from error
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
@@ -119,16 +118,16 @@ def read_canaries(settings: CanarySettings) -> list[CanarySite]:
         except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
             text = " ".join(str(error).split())[:300]
             problem = "truth must be human or llm" if text.endswith("`$.truth`") else text
-            raise BadCanaries(f"{file}: line {number}: {problem}") from error
+            raise ConfigError(f"{file}: line {number}: {problem}") from error
         site = (page.truth, page.site)
         if site not in pages and len(pages) == SITES_CAP:
-            raise BadCanaries(f"{file}: line {number}: more than {SITES_CAP} canary sites")
+            raise ConfigError(f"{file}: line {number}: more than {SITES_CAP} canary sites")
         of_site = pages.setdefault(site, [])
         if len(of_site) < settings.pages:
             of_site.append(body)
             made.setdefault(site, []).extend([page.made_at] if page.made_at else [])
     if not pages:
-        raise BadCanaries(f"{file}: no page in the file")
+        raise ConfigError(f"{file}: no page in the file")
     sites = []
     for (truth, label), bodies in sorted(pages.items()):
         digest = xxhash.xxh3_64_hexdigest(b"\0".join(bodies))
@@ -143,7 +142,7 @@ def canary_sender(
     rows: str = SITES,
     sent_before: Callable[[int], int] = lambda _: -1,
 ) -> Callable[[Mapping[int, Context]], None]:
-    """The function that TALLY calls at each tick to send canaries and remove old ones. Raises BadCanaries.
+    """The function that TALLY calls at each tick to send canaries and remove old ones. Raises ConfigError.
 
     A site counts for `canary_days`; its row is removed a week later, also if no file is configured any more. The file
     is read again for each round. `rows` and `sent_before` are those of `CanaryRounds`.
@@ -160,14 +159,6 @@ def canary_sender(
 
 
 _decoder = msgspec.json.Decoder(CanaryLine)
-
-
-def _lines(file: Path) -> list[bytes]:
-    try:
-        with binary_input(file) as stream:
-            return list(bounded_lines(stream))
-    except FarmwatchError as error:
-        raise BadCanaries(f"{error}; canary.file names it") from error
 
 
 def _body(page: CanaryLine) -> bytes:

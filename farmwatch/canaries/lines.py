@@ -56,7 +56,7 @@ class MeasuredCanaries(NamedTuple):
 def read_canary_lines(
     log: Log, config: Config, now_ms: int
 ) -> tuple[Sequence[CanarySite], int, list[MeasuredCanaries]]:
-    """The sites that are sent, the present round, and what was measured. Raises BadCanaries, and as `Log.read`."""
+    """The sites that are sent, the present round, and what was measured. Raises ConfigError, and as `Log.read`."""
     sent = read_canaries(config.canary)
     rows = [row for row in read_sites(log) if is_canary(row.site)]
     number = now_ms // (config.canary.every_s * 1000)

@@ -96,7 +96,7 @@ class CanaryMaker:
 
     def write(self, file: Path) -> None:
         """Write the file, compressed by its name (.zst, .gz), whole or not at all. Raises FarmwatchError."""
-        content = b"".join(msgspec.json.encode(line) + b"\n" for line in self.lines)
+        content = msgspec.json.Encoder().encode_lines(self.lines)
         if file.suffix == ".zst":
             content = zstandard.ZstdCompressor(level=10).compress(content)
         elif file.suffix == ".gz":

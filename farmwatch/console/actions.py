@@ -24,8 +24,7 @@ from filters.errors import BadRuleset
 from replay.engine.lifecycle import RunAlreadyBegun, begin, cancel
 from replay.engine.plan import ReplayRequest, plan, refuse_unfit
 from replay.live.cutover import CutoverRequest, cut_over
-from replay.rows.dead_letters import LetterState, StoredLetter
-from replay.rows.settle_letters import settle
+from replay.rows.dead_letters import LetterState, StoredLetter, settle
 from replay.runs.configured import require_site_method
 from replay.runs.control_update import operator
 from replay.runs.lookup import find_run

@@ -26,7 +26,6 @@ from farmwatch.console.page_index import IndexedRecords
 from farmwatch.console.read_model import SORTS, ReadModel
 from farmwatch.console.replays import Replays
 from farmwatch.console.run_pages import RunPages
-from farmwatch.console.site_walk import site_walk
 from farmwatch.console.state_pages import StatePages
 from farmwatch.crawl.orders import pause_in_words
 from farmwatch.doctor.status import DaemonStatus, StatusReader
@@ -45,7 +44,9 @@ from replay.rows.site_table import SiteTable
 from replay.runs.configured import tally_identity
 from replay.runs.lookup import names_to_read
 from scoring.rates.split_rates import RateLine, llm_probabilities
-from stream.log.contract import Clock, Log, wall_ms
+from scoring.sites.registry import method_of_text, site_method
+from scoring.stages.site_tally import SiteTally
+from stream.log.contract import Clock, Log, partition_of, wall_ms
 from stream.schema.forgotten import Forgotten
 from stream.schema.orders import Orders
 from stream.schema.records import SiteState
@@ -186,8 +187,7 @@ class Console:
             raise NotFound(f"{name[:80]}: no such site in the log, or it has no row yet")
         after = query.get("after", "")[:64]
         pages = self._model.pages(row.site, row.detector, after=after, limit=PAGES_SHOWN + 1)
-        walk = self._jobs.soon((WALK, row.site), lambda: site_walk(self._log, self.config, row))
-        steps = {} if walk is None else {page: step._asdict() for page, step in walk.steps.items()}
+        steps, evidence = self._jobs.soon((WALK, row.site), lambda: self._walk(row)) or ({}, "")
         shown: list[Data] = [{**page._asdict(), "walk": steps.get(page.page_id)} for page in pages[:PAGES_SHOWN]]
         groups = self._jobs.soon(_TEMPLATES, self._template_groups)
         group = None if groups is None else groups.of(row.site)  # that it shares with most others
@@ -199,7 +199,7 @@ class Console:
             "pages": shown,
             "next": shown[-1]["page_id"] if len(pages) > PAGES_SHOWN else "",
             "no_page": reasons_without_page(self._log, self.config, [row], self._clock()).get(row.site, ""),
-            "evidence": "" if walk is None else walk.evidence,
+            "evidence": evidence,
             "warning": caveats(self.config, [row.detector])[row.detector],
             "template": template,
         }
@@ -268,6 +268,25 @@ class Console:
             "names": {name: verdict_of.get(name, "") for name in names[:_NAMES_SHOWN]},
             "more": max(0, len(names) - _NAMES_SHOWN),
         }
+
+    def _walk(self, row: SiteState) -> tuple[dict[str, Data], str]:
+        """What a site's test says after each page, by page id, and its evidence; nothing if TALLY does not hold it."""
+        rules = find_rules(self._log, self.config)
+        kept, store = rules.run.site_method, rules.names.tally_store
+        method = method_of_text(kept) if kept else site_method(self.config.tally, row.detector)
+        partitions = self._log.topics().get(f"state.{store}", 0)
+        if not partitions:
+            return {}, ""
+        with self._log.read_state(store, partition_of(row.site, partitions)) as state:
+            data = state.get(row.site.encode())
+        if data is None:
+            return {}, ""
+        evidence = SiteTally.load(data, self.config.tally.term_ms).evidence(row.detector, row.term)
+        scores, steps = list(evidence.values()), dict[str, Data]()
+        for number, page in enumerate(evidence, 1):
+            said = method.decide(scores[:number])
+            steps[page] = {"number": number, "verdict": said.verdict, "llr": said.llr}
+        return steps, method.evidence(method.decide(scores))
 
     def _template_groups(self) -> TemplateGroups:
         return read_template_groups(self._log, names_to_read(self._log).templates)

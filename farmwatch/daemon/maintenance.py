@@ -1,12 +1,14 @@
 """Periodic work: heartbeats, retention, the status line, the gauges of sites, rate and log size, the series.
 
 It runs in a thread of each TALLY process. Two processes at once are harmless: points of a series have one key.
+Retention waits while the clock is in doubt.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,15 +16,18 @@ from functools import partial
 import structlog
 
 from crawler.frontier.report import frontier_left
+from farmwatch.metrics import LOG_BYTES
 from farmwatch.share.live_share import BUSY, GAUGES_S, LiveShare
-from farmwatch.upkeep.retention import RetentionRounds, set_size_gauges
+from replay.runs.retention import offsets_to_keep, renew_idle
 from replay.runs.run_rules import RunRules
 from replay.runs.topology import lag_of, reads_of_live
 from scoring.rates.settings import RateSettings
 from stream.log.contract import Log
+from stream.log.errors import TooMuchExpired
 from stream.processing import heartbeat
 from stream.processing.metrics import Metrics
 from stream.processing.steady_clock import ClockWatch
+from stream.schema.control import Control
 from stream.schema.topics import HITS
 
 _log = structlog.get_logger()
@@ -30,6 +35,8 @@ HEARTBEAT_S = 60.0
 RETENTION_S = 300.0
 STATUS_S = 30.0
 _SERIES_S = 1.0  # between two looks whether an interval of the series has ended
+_RENEW_S = 86_400.0  # a broker keeps the offsets of idle groups for a week
+_UNCONFIRMED_SHARE = 0.5  # share of a topic that retention may remove before the clock is confirmed
 
 
 @dataclass(slots=True)
@@ -117,3 +124,55 @@ def jobs_of_tally(
             "series", _SERIES_S, partial(share.append_due_points, clocks), rests=False
         ),  # no interval is skipped
     ]
+
+
+@dataclass(slots=True)
+class RetentionRounds:
+    """Removes and compacts old records, except those that runs still need; once a day renews offsets of idle groups."""
+
+    log: Log
+    clocks: ClockWatch
+    monotonic: Callable[[], float]  # seconds
+    renew: Callable[[Log, Control], None] = renew_idle
+    _renew_at: float = field(init=False, default=0.0)
+    _is_waiting: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        self._renew_at = self.monotonic()
+
+    def apply(self) -> None:
+        """Apply retention once, unless the clock is in doubt."""
+        control = Control(self.log)
+        obstacle = self._expire(control)
+        if obstacle and not self._is_waiting:
+            _log.warning("retention_waits", why=obstacle, until="an hour confirms the clock", check="timedatectl")
+        if self._is_waiting and not obstacle:
+            _log.info("retention_resumed")
+        self._is_waiting = bool(obstacle)
+        if self.monotonic() >= self._renew_at:
+            self.renew(self.log, control)
+            self._renew_at = self.monotonic() + _RENEW_S
+
+    def _expire(self, control: Control) -> str:
+        """Apply retention once. Returns the reason if it has to wait, else ""."""
+        clock = self.clocks.read()
+        if clock.moved_s:
+            return f"the clock moved by {clock.moved_s / 3600:+.1f} hours"
+        now_ms = int(clock.wall_s * 1000)
+        most = 1.0 if clock.is_confirmed else _UNCONFIRMED_SHARE
+        try:
+            freed = self.log.expire(now_ms, offsets_to_keep(self.log, control, now_ms), most=most)
+        except TooMuchExpired as error:
+            return str(error)
+        if freed:
+            _log.info("expired", bytes=freed)
+        return ""
+
+
+def set_size_gauges(log: Log, metrics: Metrics) -> None:
+    """Set the gauges of the log's size; topics of replays count with those of the live run."""
+    sizes: Counter[str] = Counter()
+    for topic, size in log.sizes(list(log.topics())).items():
+        sizes[topic.partition(".")[0]] += size.bytes
+    for topic, size_bytes in sizes.items():
+        metrics.set(LOG_BYTES, size_bytes, topic=topic)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,6 @@ from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import open_configured
 from farmwatch.config.topic_limits import create_topics
 from farmwatch.daemon.endpoints import Endpoints, Exposition
-from farmwatch.daemon.tracing import Trace, tracing
 from farmwatch.metrics import ALL, BUILD_INFO, DISK_FREE_BYTES, ROLE_RESTARTS, RULESET_INFO
 from farmwatch.terminal.messages import program_version
 from farmwatch.terminal.remedies import in_full
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 _PORT_MARGIN_S = 5.0  # beyond the drain, roles whose supervisor was killed keep their ports this long
 _CUTOVER_CHECK_S = 1.0
+_TRACES_END_S = 3.0  # the last spans may delay the end of a role this long
+_TRACE_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _MAINTENANCE_END_S = 5.0  # the last job of maintenance may delay the end of a process this long
 
 
@@ -138,6 +140,35 @@ def run_role(
     _log.info("role_ended", member=member)
 
 
+Trace = Callable[[Stage, Member, str], Member]  # a stage, its member and its group -> the member, traced
+
+
+@contextmanager
+def tracing(log_url: str) -> Iterator[Trace]:
+    """Trace the members of a role until the end of the block, if the standard variables name a collector."""
+
+    def untraced(_stage: Stage, member: Member, _group: str) -> Member:
+        return member
+
+    is_disabled = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    if is_disabled or not any(os.environ.get(name) for name in _TRACE_ENDPOINTS):
+        yield untraced
+        return
+    try:
+        from farmwatch.daemon.spans import Spans
+    except ImportError as error:
+        _log.warning("no_traces", error=str(error), mend="pip install 'farmwatch[otel]'")
+        yield untraced
+        return
+    spans = Spans(log_url.partition(":")[0], program_version())
+    try:
+        yield spans.traced
+    finally:
+        ending = threading.Thread(target=spans.close, name="traces-end", daemon=True)
+        ending.start()
+        ending.join(_TRACES_END_S)
+
+
 @contextmanager
 def exposed(
     role: Role, config: Config, metrics: Metrics, health: Callable[[], Health], stop: threading.Event, restarts: int
@@ -210,8 +241,20 @@ class _RoleProcess:
             self.metrics.set(RULESET_INFO, 1, ruleset=live.ruleset.name, digest=live.ruleset.digest)
         groups = {Role.MEASURE: names.measure_group, Role.JUDGE: names.judge_group, Role.TALLY: names.tally_group}
         loop = self._begin(log, stage, groups[self.role], live.run.name)
-        with self._maintenance(log, live) if self.role is Role.TALLY else nullcontext():
+        if self.role is not Role.TALLY:
             loop.run(ended)
+            return
+        from farmwatch.daemon.maintenance import Maintenance, jobs_of_tally
+
+        over, method = threading.Event(), site_method_of(self.config, live.run)
+        jobs = jobs_of_tally(log, self.config.rate, self.metrics, live, (method.name, method.digest))
+        thread = threading.Thread(target=Maintenance(jobs).run, args=(over,), name="maintenance", daemon=True)
+        thread.start()
+        try:
+            loop.run(ended)
+        finally:
+            over.set()
+            thread.join(_MAINTENANCE_END_S)
 
     def _begin(self, log: Log, stage: Stage, group: str, live: str) -> StageLoop:
         for metric, labels in stage.metric_series(stage.run or live):
@@ -221,18 +264,3 @@ class _RoleProcess:
         member = self.trace(stage, self.observe(stage, joined), group)
         self.loop = StageLoop(stage, member, metrics=self.metrics, settings=self.config.loop, clock=self.clock)
         return self.loop
-
-    @contextmanager
-    def _maintenance(self, log: Log, live: RunRules) -> Iterator[None]:
-        from farmwatch.daemon.maintenance import Maintenance, jobs_of_tally
-
-        ended = threading.Event()
-        method = site_method_of(self.config, live.run)
-        jobs = jobs_of_tally(log, self.config.rate, self.metrics, live, (method.name, method.digest))
-        thread = threading.Thread(target=Maintenance(jobs).run, args=(ended,), name="maintenance", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join(_MAINTENANCE_END_S)

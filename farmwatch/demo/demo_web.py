@@ -7,7 +7,7 @@ is slow), and the robots.txt of one disallows everything. All hosts end in `.exa
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib import resources
 from itertools import cycle
 from typing import NamedTuple
@@ -78,14 +78,12 @@ def build_demo_web(*, slow_s: float = 0.3) -> DemoWeb:
         sites[host] = DemoSite(host, name, family, articles, author=_HUMAN_AUTHOR, delay_s=delay_s)
         truth[host] = Truth.HUMAN
     expected: dict[str, str] = {**truth, SMALL_HOST: SiteClass.UNCLASSIFIABLE, CLOSED_HOST: SiteClass.UNCLASSIFIABLE}
-    return DemoWeb({**sites, CLOSED_HOST: _CLOSED_SITE}, list(_hits(sites)), truth, expected)
-
-
-def _hits(sites: Mapping[str, DemoSite]) -> Iterator[dict[str, object]]:
-    """The search results; a host without a path stands for its next article."""
-    next_articles = {host: cycle(site.articles) for host, site in sites.items()}
+    next_articles = {host: cycle(site.articles) for host, site in sites.items()}  # for results without a path
     searches = resources.files("farmwatch.demo").joinpath("searches.toml").read_text(encoding="utf-8")
+    hits: list[dict[str, object]] = []
     for query, results in tomllib.loads(searches).items():
         for rank, result in enumerate(results, 1):
             host, slash, path = result.partition("/")
-            yield {"query": query, "rank": rank, "url": f"http://{host}{slash + path or next(next_articles[host])}"}
+            url = f"http://{host}{slash + path or next(next_articles[host])}"
+            hits.append({"query": query, "rank": rank, "url": url})
+    return DemoWeb({**sites, CLOSED_HOST: _CLOSED_SITE}, hits, truth, expected)

@@ -142,8 +142,15 @@ def prepare(config: Config, roles: Sequence[Role]) -> None:
         with closing(open_configured(config)) as log:
             known = log.topics()
             create_topics(log, config)
-            if known:
-                _warn_missing(log.topics().keys() - known)
+            # each feature epoch has a memory of sites of its own, and older logs lack retries
+            created = log.topics().keys() - known if known else set[str]()
+            missing = sorted(t for t in created if not t.startswith(f"state.{site_memory('')}") and t != RETRIES)
+            if missing:
+                _log.warning("topics_were_missing", topics=missing)
+                message(
+                    f"warning: created missing topics: {', '.join(missing)}. If they were deleted, their unread records"
+                    " are lost, and with a topic `state.…` the memory of its stage"
+                )
             live = ensure_live_run(log, config) if Role.JUDGE in roles or Role.TALLY in roles else None
             require_fit(config, roles, log)
             if live is not None:
@@ -153,20 +160,6 @@ def prepare(config: Config, roles: Sequence[Role]) -> None:
         if not (error.retriable and config.log.url.startswith("kafka:")):
             raise
         _log.warning("broker_away", url=config.log.url, error=str(error)[:300])
-
-
-def _warn_missing(created: Collection[str]) -> None:
-    """Report missing topics of the log in one line.
-
-    Left out: the memory of sites, which each feature epoch has separately, and retries, which older logs lack.
-    """
-    missing = sorted(t for t in created if not t.startswith(f"state.{site_memory('')}") and t != RETRIES)
-    if missing:
-        _log.warning("topics_were_missing", topics=missing)
-        message(
-            f"warning: created missing topics: {', '.join(missing)}. If they were deleted, their unread records are"
-            " lost, and with a topic `state.…` the memory of its stage"
-        )
 
 
 def _report_other_rulesets(rows: Sequence[SiteState], in_force: Ruleset) -> None:

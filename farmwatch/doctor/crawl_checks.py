@@ -70,19 +70,13 @@ def search(at: Subject) -> Results:
         except SourceError as error:
             yield fail(one_line(error), "do what it says (docs/reference/sources.md)")
         else:
-            yield ok(f"{name}: {_quota(settings, _usage(at, name))}; {settings.rate:g} a second at most")
+            usage = Usage() if at.log is not None or not log_exists(at.config) else None  # None: it cannot be read
+            if at.log is not None and CONTROL in at.log.topics():
+                ledger = Ledger(at.log, name)
+                usage = ledger.usage if ledger.is_readable else None
+            yield ok(f"{name}: {_quota(settings, usage)}; {settings.rate:g} a second at most")
     if not names:
         yield ok("no source is set up: hits come from files")
-
-
-def _usage(at: Subject, name: str) -> Usage | None:
-    """The log's counts for a source; None if they cannot be read."""
-    if at.log is None:
-        return None if log_exists(at.config) else Usage()
-    if CONTROL not in at.log.topics():
-        return Usage()
-    ledger = Ledger(at.log, name)
-    return ledger.usage if ledger.is_readable else None
 
 
 def _quota(settings: SourceSettings, usage: Usage | None) -> str:

@@ -129,7 +129,7 @@ def _undecidable(method: SiteMethod, enough_articles: int) -> str:
 
 
 def canaries(at: Subject) -> Results:
-    """The canary file. Raises BadCanaries."""
+    """The canary file. Raises ConfigError."""
     if not at.config.canary.file:
         yield ok("none are sent: canary.file is not set")
         return

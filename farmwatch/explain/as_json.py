@@ -14,8 +14,8 @@ from stream.schema.records import Features
 
 _SCORE = ("detector", "score", "p_llm", "flag", "abstain", "tokens")
 _EXACT = 2**53  # floats up to here are exact integers
+# extraction error -> settings of MEASURE that may be its limit
 _LIMITS = {"too_many_elements": ("max_elements",), "timeout": ("time_limit_s",), "out_of_memory": ("memory_bytes",)}
-"""Extraction error -> settings of MEASURE that may be its limit."""
 
 
 def as_json(page: PageExplanation) -> dict[str, Any]:

@@ -22,16 +22,14 @@ from stream.text.wording import counted, moment, one_line
 
 _PASSAGES = 8  # repeated passages shown without --verbose
 _FLAT = "links, lists and tables in it are unknown"
-TEXTS = {
+TEXTS = {  # name -> description of a text
     "main": "main text",
     "c4": "main text cleaned as C4 does",
     "nopunc": "main text without lines that end without punctuation",
     "own": "main text without template lines",
     "": "another text",
 }
-"""Name -> description of a text."""
-
-PATHS = {
+PATHS = {  # extraction paths in words
     "recall": "the inclusive mode (recall)",
     "precision": "the strict mode, because the text of recall was flat, or too much of it links or code (precision)",
     "blocks": "the classifier of text blocks (blocks)",
@@ -39,9 +37,7 @@ PATHS = {
     "plain": f"plain text: {_FLAT}",
     "none": "no main text",
 }
-"""Extraction paths in words."""
-
-ERRORS = {
+ERRORS = {  # extraction errors in words
     "empty": "the page is only white space",
     "not_html": "it is not HTML: it has no element, or is a binary file",
     "too_large": "more bytes of main text than the cap",
@@ -55,7 +51,6 @@ ERRORS = {
     "out_of_memory": "extraction exceeded its memory limit",
     "worker_died": "the process that extracted it died",
 }
-"""Extraction errors in words."""
 
 
 def show(page: PageExplanation, *, everything: bool = False) -> None:

@@ -69,10 +69,7 @@ def scale(changes: Iterable[ShareChange]) -> Scale | None:
 
 
 def plain(text: str) -> str:
-    """The text without characters that control the display: controls and direction changes become U+FFFD.
-
-    See Unicode TR9, 2.1 to 2.4.
-    """
+    """The text with controls and direction changes (Unicode TR9, 2.1 to 2.4) as U+FFFD."""
     if text.isprintable():
         return text
     return "".join(map(_plain_character, text.replace("\r\n", "\n")))

@@ -36,10 +36,7 @@ def read_ranks(text: str) -> tuple[int, int] | None:
 
 
 def read_days(since: str, until: str, now_ms: int) -> tuple[date | None, date | None]:
-    """The days of --from and --to; None for "". Raises UsageError, also for days that run backwards.
-
-    A cut may end on a future day, but not begin on one.
-    """
+    """The days of --from and --to; None for "". Raises UsageError, also for a future begin and days in reverse."""
     first, last = _day(since, "--from", now_ms), _day(until, "--to", now_ms, may_come=True)
     if first and last and first > last:
         raise UsageError(f"--from {first} is after --to {last}")

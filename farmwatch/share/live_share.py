@@ -34,6 +34,7 @@ from stream.text.user_errors import FarmwatchError
 _log = structlog.get_logger()
 GAUGES_S = 15.0  # between two updates of the gauges
 BUSY = 0.05  # largest CPU share of a job: with a million sites, the gauges take longer than their interval
+_GAUGES = (gauges.SITES, gauges.SITES_EXPIRED, gauges.SHARE, gauges.SHARE_SITES, gauges.SHARE_CHANGED, gauges.FARM_RATE)
 _RANKS = 5  # shared templates with a gauge
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")
 
@@ -66,14 +67,7 @@ class LiveShare:
         """
         started = self.monotonic()
         rows, now_ms, review = self._live_rows(), int(self.clock() * 1000), self._review()
-        for name in (
-            gauges.SITES,
-            gauges.SITES_EXPIRED,
-            gauges.SHARE,
-            gauges.SHARE_SITES,
-            gauges.SHARE_CHANGED,
-            gauges.FARM_RATE,
-        ):
+        for name in _GAUGES:
             self.metrics.clear(name)
         run = self.live.run.name
         for split, definition in (*(("", definition) for definition in DEFINITIONS), ("source", SITES)):
@@ -102,10 +96,7 @@ class LiveShare:
             self.append_points(clock.wall_s)
 
     def append_points(self, now_s: float) -> None:
-        """Append the points of the series for the interval that holds `now_s`. Raises BadRuleset.
-
-        For a large log, the rates of each split are stored for `farmwatch rate --by`.
-        """
+        """Append the points of the interval with `now_s`; of a large log, store the rates too. Raises BadRuleset."""
         rows, review = self._live_rows(), self._review()
         splits = {by: lines for by, lines in self._series.append(rows, now_s, review).items() if by}
         self._store(splits, rows, int(now_s * 1000), self.settings.series_s, review)

@@ -127,20 +127,15 @@ def find_emptied_topics(log: Log) -> Iterator[tuple[str, str]]:
     def holds(topic: str) -> bool:
         return topic in existing and any(log.end(topic))
 
-    def stores(store: str) -> bool:
-        return any(size.records for size in log.sizes([f"state.{store}"]).values())
-
-    def has_read(group: str, topic: str) -> bool:
-        return topic in existing and any(offset for offset in log.committed(group, topic))
-
     judged = log.committed(names.judge_group, names.features) if names.features in existing else []
     has_judged = not holds(names.verdicts) and holds_records(log, names.features, judged)
+    frontier = log.sizes([f"state.{FRONTIER_STORE}"]).values()
     expected = (
-        (HITS, stores(FRONTIER_STORE), _BACKUP),
+        (HITS, any(size.records for size in frontier), _BACKUP),
         (PAGES, holds(names.features), _BACKUP),
         (names.features, holds(names.verdicts), _BACKUP),
         (names.verdicts, has_judged, _REPLAY),
-        (SCORES, has_read("score", SCORE_REQUESTS), _REPLAY),
+        (SCORES, SCORE_REQUESTS in existing and any(log.committed("score", SCORE_REQUESTS)), _REPLAY),
         (names.sites, not holds(names.sites) and _has_sites(log, names.tally_store), _REPLAY),
     )
     for topic, had_records, repair in expected:

@@ -207,14 +207,9 @@ def _exclusions(hosts: Sequence[str]) -> list[bytes]:
 
 
 def _stores_with(log: Log, hosts: Sequence[str]) -> list[str]:
-    stores = []
-    for topic, partitions in log.topics().items():
-        if not topic.startswith(_STATE):
-            continue
-        store = topic.removeprefix(_STATE)
-        for host in hosts:
-            with log.read_state(store, partition_of(host, partitions)) as state:
-                if next(keys_of(state, host), None) is not None:
-                    stores.append(store)
-                    break
-    return stores
+    def has_state(store: str, host: str, partitions: int) -> bool:
+        with log.read_state(store, partition_of(host, partitions)) as state:
+            return next(keys_of(state, host), None) is not None
+
+    stores = ((name.removeprefix(_STATE), n) for name, n in log.topics().items() if name.startswith(_STATE))
+    return [store for store, n in stores if any(has_state(store, host, n) for host in hosts)]

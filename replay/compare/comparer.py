@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 from replay.compare.comparison import SITES_NAMED, Comparison, JudgedShare, RuleChange, Side
 from replay.compare.flips import sample_of
-from replay.compare.run_pair import ComparedRun, RunPair, find_compared_run
+from replay.compare.run_pair import ComparedRun, RunPair, SiteRows, find_compared_run, in_same_terms, read_site_rows
 from replay.compare.site_changes import BootstrapSettings, DirectFit, DirectPair, PairedSites, share_of_run
-from replay.compare.site_rows import SiteRows, in_same_terms, read_site_rows
-from replay.compare.verdict_join import join
+from replay.compare.verdict_join import VerdictJoin, join
 from replay.runs.window import run_window
 from scoring.estimate.paired_bootstrap import RunErrors
 from scoring.estimate.reviewed_share import Review
@@ -60,26 +59,25 @@ def compare(
     """Compare the verdicts and the rates of the runs `a` and `b`; with a `review` the shares use its labels."""
     control = Control(log)
     runs = find_compared_run(log, control, a), find_compared_run(log, control, b)
-    joined = join(log, runs, seed=request.seed, sample=request.sample)
     newest = (read_site_rows(log, r.names.sites, r.newest.digest, r.run.detector) for r in runs)
     rows_a, rows_b = in_same_terms(log, runs, *newest)
     rated = _rated(rows_a, settings, now_ms, review), _rated(rows_b, settings, now_ms, review)
-    human, llm = _canary_pairs(rated[0].canaries, rated[1].canaries)
-    direct = DirectPair(rated[0].direct, rated[1].direct, human, llm, review)
-    of_rulesets = [{rule.name: rule for rule in run.newest.rules} for run in runs]
-    in_force = [[name for name, rule in rules.items() if rule.threshold is not None] for rules in of_rulesets]
+    joined = join(log, runs, seed=request.seed, sample=request.sample)
+    strata, sample = sample_of(log, joined, runs, request.sample)
     alone = joined.pages.only_in_a + joined.pages.only_in_b
+    differ = joined.flips or joined.changed_reasons or alone
     is_many = alone > _OTHER_WINDOW_SHARE * (joined.pages.common + alone)
     sites = PairedSites(rows_a.rows, rows_b.rows)
+    rules, only_in_a, only_in_b = _rule_changes(runs, joined)
+    identical = _same_inputs(runs, rated) and not differ and sites.equal
     verdicts = zip(joined.verdicts, joined.other_verdicts, strict=True)
     side_a, side_b = (_side(*of_run) for of_run in zip(runs, rated, sites.totals(), verdicts, strict=True))
-    differ = joined.flips or joined.changed_reasons or alone
-    identical = _same_inputs(runs, rated) and not differ and sites.equal
-    bootstrap = BootstrapSettings(request.seed, request.resamples, settings.confidence, identical)
+    human, llm = _canary_pairs(rated[0].canaries, rated[1].canaries)
     of_a, of_b = (each.correction.errors for each in rated)
     errors = None if of_a is None or of_b is None else RunErrors(of_a, of_b, shared=settings.errors is not None)
     names = [*CHANGES[:2], *(["site_rate_corrected"] if errors is not None else []), *CHANGES[2:]]
-    strata, sample = sample_of(log, joined, runs, request.sample)
+    bootstrap = BootstrapSettings(request.seed, request.resamples, settings.confidence, identical)
+    direct = DirectPair(rated[0].direct, rated[1].direct, human, llm, review)
     return Comparison(
         at=now_ms,
         a=side_a,
@@ -87,18 +85,9 @@ def compare(
         identical=identical,
         pages=joined.pages,
         sites=sites.cells,
-        rules=[
-            RuleChange(
-                rule=rule,
-                threshold_a=condition(of_rulesets[0].get(rule)),
-                threshold_b=condition(of_rulesets[1].get(rule)),
-                **joined.let_in.of(rule, "let_in"),
-                **joined.thrown_out.of(rule, "thrown"),
-            )
-            for rule in of_rulesets[1] | of_rulesets[0]
-        ],
-        only_in_a=[name for name in in_force[0] if name not in in_force[1]],
-        only_in_b=[name for name in in_force[1] if name not in in_force[0]],
+        rules=rules,
+        only_in_a=only_in_a,
+        only_in_b=only_in_b,
         changes=sites.changes(names, bootstrap, direct, errors),
         groups=sites.groups(bootstrap, direct),
         strata=strata,
@@ -111,6 +100,23 @@ def compare(
         other_windows=is_many and run_window(runs[0].run) != run_window(runs[1].run),
         changed_sites=sites.changed(SITES_NAMED),
     )
+
+
+def _rule_changes(runs: RunPair, joined: VerdictJoin) -> tuple[list[RuleChange], list[str], list[str]]:
+    """Each rule with the pages that it let in and threw out; the rules in force in one run only."""
+    of_a, of_b = ({rule.name: rule for rule in run.newest.rules} for run in runs)
+    changes = [
+        RuleChange(
+            rule=rule,
+            threshold_a=condition(of_a.get(rule)),
+            threshold_b=condition(of_b.get(rule)),
+            **joined.let_in.of(rule, "let_in"),
+            **joined.thrown_out.of(rule, "thrown"),
+        )
+        for rule in of_b | of_a
+    ]
+    in_a, in_b = ([name for name, rule in of.items() if rule.threshold is not None] for of in (of_a, of_b))
+    return changes, [name for name in in_a if name not in in_b], [name for name in in_b if name not in in_a]
 
 
 def _rated(sites: SiteRows, settings: RateSettings, now_ms: int, review: Review | None) -> _Rated:

@@ -123,11 +123,7 @@ def finish(log: Log, name: str, clock: Clock = wall_ms) -> Run:
 
 
 def cancel(log: Log, name: str, clock: Clock = wall_ms) -> Run:
-    """Mark a run as cancelled: its processes end within seconds.
-
-    Raises NotFound, and RunRefused if there is nothing to cancel. A run that was live cannot be cancelled, because a
-    cutover may go back to it.
-    """
+    """Cancel a run: its processes end within seconds. Raises NotFound; RunRefused if it is or was live, or ended."""
 
     def make_update(control: Control, run: Run) -> Run:
         if control.alias.run == name:
@@ -173,10 +169,7 @@ def topic_sizes(log: Log, run: Run) -> Mapping[str, TopicSize]:
 
 
 def remove(log: Log, name: str, *, force: bool = False) -> None:
-    """Remove a run with its topics, groups and state.
-
-    Its row is marked as removed first, so that no process resumes it. Raises RunNeeded, StreamError.
-    """
+    """Remove a run with its topics, groups and state; first its row, so that none resumes it. Raises RunNeeded."""
 
     def make_update(control: Control) -> ControlUpdate | None:
         run = control.runs.get(name)

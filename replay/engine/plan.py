@@ -128,10 +128,7 @@ def _plan_resumed(control: Control, run: Run, resolved: _ResolvedRequest) -> Pla
 
 
 def with_later_end(log: Log, run: Run, window: Window | None) -> Run:
-    """The run, extended to the end of a window. An earlier end changes nothing.
-
-    Pass the row as it is when it is written: another process may have extended it.
-    """
+    """The run, with the row that it has now, extended to the end of a window. An earlier end changes nothing."""
     if window is None or run.follows:
         return run
     if window.follows:
@@ -182,10 +179,7 @@ def _plan_new(log: Log, control: Control, config: ReplaySettings, resolved: _Res
 
 
 def refuse_unfit(log: Log, config: ReplaySettings, plan: Plan) -> None:
-    """Check early for errors that would end the run later: a missing extractor or model, an unreadable site method.
-
-    Raises MissingExtractor, BadModel, and as `require_site_method` and `refuse_other_epoch`.
-    """
+    """Raises early what would end the run later: MissingExtractor, BadModel, a site method or an epoch that is none."""
     run = plan.run if plan.is_new else with_later_end(log, plan.run, plan.later_window)
     require_site_method(config, run)
     measure = phases_of(run)[0]

@@ -132,10 +132,7 @@ class Replay:
             self.metrics.touch(REPLAY_RECORDS, run=self.row.name, phase=phase.name)
 
     def run(self) -> Ending:
-        """Work until the run is done or `stop` is set.
-
-        Raises as the stages and `StageLoop.run`; the error is also written to the run's row.
-        """
+        """Work until it is done or `stop` is set. Raises as the stages and the loop; the row has the error too."""
         try:
             while self._ending is None:
                 self._check()
@@ -187,11 +184,7 @@ class Replay:
             self._run_loops([(phase, stops)])
 
     def _request_scores(self) -> None:
-        """Request scores for unscored texts without a request, if SCORE runs the detector.
-
-        The log shows which texts these are, so an interrupted pass requests no text twice. Texts that lose their
-        request in the meantime wait until the run is resumed.
-        """
+        """Request scores for unscored texts without a request, by the log: an interrupted pass requests none twice."""
         control = Control(self.log)
         if self._ending is not None or not self._may_request(control):
             return

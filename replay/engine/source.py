@@ -109,10 +109,7 @@ def _cut(log: Log, topic: str, window: Window, measuring_run: Run | None) -> Win
 
 
 def _sampled_epochs(log: Log, topic: str, window: WindowOffsets) -> Iterator[str]:
-    """Epochs of the first and the last record of each partition in the window, and of some in between.
-
-    They are read from headers, else from the records; unreadable ones are skipped.
-    """
+    """Epochs of the first and last readable record of each partition in the window, and of some in between."""
     steps = 1 + _SPREAD // max(1, len(window.start))
     for partition, (first, last) in enumerate(zip(window.start, window.stop, strict=True)):
         if first < last:
@@ -180,9 +177,8 @@ def refuse_deleted(log: Log, of: Run, topic: str, start: Sequence[int]) -> None:
 def _deleted(log: Log, topic: str, from_at: int) -> list[Gap]:
     """Gaps of the partitions whose oldest record is newer than `from_at`.
 
-    Retention deletes in each partition separately. A partition without a record in between may have lost nothing; its
-    offsets do not show that. So the window is refused only if no partition with records is complete. Raises
-    OutsideRetention.
+    A partition without a record in between may have lost nothing, which its offsets do not show. So only a window of
+    which no partition with records is complete is refused, with OutsideRetention.
     """
     ends, gaps = log.end(topic), []
     for partition, (begun, end) in enumerate(zip(log.beginning(topic), ends, strict=True)):

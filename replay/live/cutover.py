@@ -75,9 +75,10 @@ def cut_over(
     seen = looked.alias
     if request.seen not in (None, seen.number):
         raise OtherCutover("another run became live since this page was shown: look at the runs again")
-    moved, alias = _decide(log, looked, request, clock(), check_run)
+    moved = _decide(log, looked, request, clock(), check_run)
     if moved.cutover is None:
         return moved
+    alias = Alias(run=moved.run.name, before=seen.run, at=moved.cutover.at, number=moved.cutover.number)
     move = (alias, moved.cutover)
 
     def make_update(control: Control) -> ControlUpdate:
@@ -110,7 +111,7 @@ def cut_over(
 
 def _decide(
     log: Log, control: Control, request: CutoverRequest, now_ms: int, check_run: Callable[[Run], None]
-) -> tuple[CutoverResult, Alias]:
+) -> CutoverResult:
     alias = control.alias
     back = not request.to
     if back and not alias.before:
@@ -119,7 +120,7 @@ def _decide(
     if control.live is None:
         raise CutoverRefused("no live stage has begun on this log yet", case="no live stage")
     if run.name == alias.run:
-        return CutoverResult(run, None), alias
+        return CutoverResult(run, None)
     if run.state == RunStatus.CANCELLED and run.name not in ever_live(control):
         raise CutoverRefused(f"run {run.shown} was cancelled: replay it again under another name")
     missing = [topic for topic in (run.features, run.names().verdicts, run.names().sites) if topic not in log.topics()]
@@ -151,9 +152,8 @@ def _decide(
             case="still behind" if run.state == RunStatus.RUNNING else "behind",
             run=run,
         )
-    number = alias.number + 1
     cutover = Cutover(
-        number=number,
+        number=alias.number + 1,
         at=now_ms,
         by=request.by,
         from_run=alias.run,
@@ -164,9 +164,7 @@ def _decide(
         lag=behind,
         back=back,
     )
-    return CutoverResult(run, cutover, control.live, lag), Alias(
-        run=run.name, before=alias.run, at=now_ms, number=number
-    )
+    return CutoverResult(run, cutover, control.live, lag)
 
 
 def _require_scores(log: Log, control: Control, run: Run) -> None:

@@ -136,10 +136,7 @@ def differences(live: RunRules, config: ReplaySettings, control: Control) -> lis
 
 
 def canaries_sent_before(log: Log, run: str, partition: int) -> int:
-    """When runs other than `run` last began a round of canaries for a partition, ms; -1 = never.
-
-    On a broker this reads the changelogs of those runs.
-    """
+    """When runs other than `run` last began a round of canaries for a partition, ms; -1 = never. Reads their state."""
     control = Control(log)
     last = -1
     for name in ever_live(control) - {run}:

@@ -58,10 +58,7 @@ def is_scored(control: Control, config: ReplaySettings, detector: str) -> bool:
 
 
 def known_texts(log: Log, detector: str) -> KnownScores:
-    """The texts that a detector has scored, and those that wait for SCORE, whichever run requested them.
-
-    `read_on` adds later scores, but not later requests.
-    """
+    """The texts with a score of a detector, or a request that waits, of any run. `read_on` adds later scores only."""
     unread = unread_of(log, Role.SCORE, REPLAY_REQUESTS) | unread_of(log, Role.SCORE, SCORE_REQUESTS)
     looked_at: set[int] = set()
 
@@ -158,10 +155,7 @@ def scores_of_backlog(
 
 
 def backlog(log: Log, names: RunNames) -> Callable[[], bool]:
-    """A function that tells whether part of the present backlog is left. Call it from one thread.
-
-    Both raise LogUnavailable.
-    """
+    """A function, for one thread: whether part of the present backlog is left. Both raise LogUnavailable."""
     pages: Stops | None = {PAGES: log.end(PAGES)}
     features: Stops = {}  # known once those pages are measured
 
@@ -182,10 +176,7 @@ def _waiting(log: Log, spans: Mapping[At, tuple[int, int]]) -> Iterator[tuple[in
 
 
 def _first_to_ask(log: Log, run: Run, partition: int) -> int:
-    """Offset of the first verdict whose features still exist: verdicts have the order of their features.
-
-    If that is unknown, because JUDGE could process none of the first features, the first verdict.
-    """
+    """Offset of the first verdict whose features exist, by the order of both; the first verdict if that is unknown."""
     topic, names = run.features, run.names()
     first = log.beginning(names.verdicts)[partition]
     kept = log.beginning(topic)[partition]

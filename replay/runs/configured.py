@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 
 def tallied_name(config: ReplaySettings) -> str | None:
-    """Name of the detector whose scores decide the site verdicts; None if tally.detector is a whole identity.
-
-    Raises ConfigError for a name that is not among score.detectors.
-    """
+    """Name of the detector that decides site verdicts; None if tally.detector is an identity. Raises ConfigError."""
     chosen, names = config.tally.detector, config.score.detectors
     if "/" in chosen:
         return None

@@ -83,15 +83,8 @@ def lag_of(log: Log, group: str, reads: Reads = READS) -> int:
     return sum(lag_on(log, group, topic) for topic in reads[group])
 
 
-def lag_by_group(
-    log: Log,
-    control: Control,
-    run: Run,
-    limit: int = MAX_LAG,
-    exact: int = MAX_LAG,
-    max_other_scores: int = MAX_OTHER_SCORES,
-) -> dict[str, int]:
-    """Group -> unprocessed records of a run; exact up to `limit` and `exact`.
+def lag_by_group(log: Log, control: Control, run: Run, limit: int = MAX_LAG) -> dict[str, int]:
+    """Group -> unprocessed records of a run; exact up to `limit` and MAX_LAG.
 
     MEASURE is included only if the live run has other features; otherwise both runs wait for the same features. Raises
     UnknownTopic, LogUnavailable.
@@ -100,21 +93,11 @@ def lag_by_group(
     live = control.live
     if live is not None and live.features == run.features:
         reads = {group: topics for group, topics in reads.items() if group != run.names().measure_group}
-    return records_behind(log, reads, limit, run.detector, exact, max_other_scores)
+    return records_behind(log, reads, limit, run.detector)
 
 
-def records_behind(
-    log: Log,
-    reads: Reads,
-    limit: int = MAX_LAG,
-    detector: str = "",
-    exact: int = MAX_LAG,
-    max_other_scores: int = MAX_OTHER_SCORES,
-) -> dict[str, int]:
-    """Group -> unprocessed records on its topics; exact as in `lag_by_group`. Raises UnknownTopic.
-
-    Only scores of `detector` count; "" = all.
-    """
+def records_behind(log: Log, reads: Reads, limit: int = MAX_LAG, detector: str = "") -> dict[str, int]:
+    """As `lag_by_group`, for any groups; of scores those of `detector`, "" = all. Raises UnknownTopic."""
     unread: dict[At, tuple[int, int]] = {}
     group_of: dict[str, str] = {}
     for group, topics in reversed(list(reads.items())):  # TALLY first: its records are small, pages are large
@@ -123,15 +106,13 @@ def records_behind(
             unread |= unread_of(log, group, topic)
     lag = dict.fromkeys(reads, 0)
     offsets = sum(last - first for first, last in unread.values())
-    exact = max(limit, exact) if offsets > limit else exact  # records are no more than offsets
-    for topic, records in _records_in(log, unread, exact, detector, max_other_scores).items():
+    exact = max(limit, MAX_LAG) if offsets > limit else MAX_LAG  # records are no more than offsets
+    for topic, records in _records_in(log, unread, exact, detector).items():
         lag[group_of[topic]] += records
     return lag
 
 
-def _records_in(
-    log: Log, spans: Mapping[At, tuple[int, int]], exact: int, detector: str, max_other_scores: int
-) -> dict[str, int]:
+def _records_in(log: Log, spans: Mapping[At, tuple[int, int]], exact: int, detector: str) -> dict[str, int]:
     """Topic -> records in these offsets. After `exact` records or too many other scores, offsets count."""
     left = dict(spans)
     records = dict.fromkeys((at.topic for at in spans), 0)
@@ -147,7 +128,7 @@ def _records_in(
                 met += 1
             else:
                 other_scores += 1
-        if met > exact or other_scores > max_other_scores:
+        if met > exact or other_scores > MAX_OTHER_SCORES:
             break
     else:
         return records

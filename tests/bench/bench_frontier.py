@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any
 
 from crawler.fetch.jobs import FetchResult, Job
 from crawler.frontier.frontier import Frontier
@@ -156,9 +155,19 @@ def _frontier(state: KeyedState, settings: CrawlSettings, robots: RobotsShelf, n
 
 
 def _answer(job: Job, now_ms: int) -> FetchResult:
-    html: dict[str, Any] = {"headers": {"content-type": "text/html"}, "content_type": "text/html"}
-    html |= {"encoding": "utf-8", "body": _BODY, "packed": b"packed", "duration_ms": 100, "status": 200}
-    return FetchResult(job=job, outcome=FetchOutcome.FETCHED, started_ms=now_ms, final_url=job.url, **html)
+    return FetchResult(
+        job=job,
+        outcome=FetchOutcome.FETCHED,
+        started_ms=now_ms,
+        status=200,
+        final_url=job.url,
+        headers={"content-type": "text/html"},
+        content_type="text/html",
+        encoding="utf-8",
+        body=_BODY,
+        packed=b"packed",
+        duration_ms=100,
+    )
 
 
 def _median(costs: list[Cost]) -> Cost:

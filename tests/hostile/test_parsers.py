@@ -32,7 +32,7 @@ from crawler.web.hits_file import BadLine, read_hits
 from crawler.web.links import internal_links
 from crawler.web.sitemaps import first_sitemaps, read_sitemap
 from crawler.web.urls import hit_url, host_of, is_skipped, normalise, port_of
-from farmwatch.canaries.file import BadCanaries, read_canaries
+from farmwatch.canaries.file import read_canaries
 from farmwatch.config.settings import CanarySettings
 from farmwatch.labels.label_lines import LabelFile
 from farmwatch.pipes.lines import FeaturesLine, PageLine
@@ -43,7 +43,7 @@ from lab.detector.texts import read_pages, read_texts
 from lab.templates.cdx import BadIndex, read_index
 from scoring.errors import BadTrainingData
 from stream.text.times import read_time
-from stream.text.user_errors import FarmwatchError
+from stream.text.user_errors import ConfigError, FarmwatchError
 
 NOW_MS = 1_795_341_600_000
 URL = "https://a.example/dir/page"
@@ -254,7 +254,7 @@ PARSERS = [
     Parser("hits and queries", hits, None, _TABLE + _URLS + _JSON[:16]),
     Parser("JSON lines", lines_of_json, None, _JSON),
     Parser("labels", labels, None, [*_JSON, *_TABLE, b"label,score\n"]),
-    Parser("canaries", canaries, BadCanaries, _JSON),
+    Parser("canaries", canaries, ConfigError, _JSON),
     Parser("training texts", training, None, _JSON),
     Parser("answers of search engines", answers, None, _JSON),
     Parser("time", lambda data, _: read_time(text(data), NOW_MS), ValueError, _TIMES),

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from replay.rows.dead_letters import LetterState, read_letters
-from replay.rows.settle_letters import MAX_RETRIES, Settled, settle
+from replay.rows.dead_letters import MAX_RETRIES, LetterState, Settled, read_letters, settle
 from stream.log.contract import Output
 from stream.processing.loop import StageLoop
 from stream.processing.stage import Context

@@ -11,8 +11,7 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put_columns, put_json, put_wrapped
 from farmwatch.upkeep.letter_fields import ID, existing_letter, letter_content, letter_fields, place_of
-from replay.rows.dead_letters import LetterState, StoredLetter, letter_groups, read_letters
-from replay.rows.settle_letters import Settled, Wanted, settle
+from replay.rows.dead_letters import LetterState, Settled, StoredLetter, Wanted, letter_groups, read_letters, settle
 from stream.schema.runs import shown_run
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, moment, one_line

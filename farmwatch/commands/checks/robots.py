@@ -11,7 +11,6 @@ from cyclopts import Parameter
 
 from crawler import reasons
 from crawler.errors import NoContact
-from crawler.fetch.jobs import FetchResult
 from crawler.fetch.robots_request import ask_site
 from crawler.frontier.report import require_readable
 from crawler.frontier.rows import SiteRow, robots_key, site_key, tdm_key, unpack
@@ -82,7 +81,10 @@ def robots(
     config = common.load().config
     settings = config.crawl
     normal = normalise(url if "://" in url else f"https://{url}")
-    not_visited = _not_visited(config)
+    not_visited = None
+    if log_exists(config):
+        with opened(config) as log:  # an error ends the command: nobody may be asked whose exclusion is unknown
+            not_visited = NotVisited.of(log)
     if not_visited is not None and (why := not_visited.why(host := site_of(normal))):
         return _put_not_visited(settings, normal, why, not_visited.exclusion_of(host), as_json=json)
     if file is not None:
@@ -107,14 +109,6 @@ def robots(
         for name, words in _facts(settings, source, decision, rule):
             put_wrapped(f"  {name:<12} {one_line(words)}", " " * 15)
     return Exit.OK if fetched else Exit.PROBLEM
-
-
-def _not_visited(config: Config) -> NotVisited | None:
-    """None without a log. One that cannot be read is an error: nobody may be asked whose exclusion is unknown."""
-    if not log_exists(config):
-        return None
-    with opened(config) as log:
-        return NotVisited.of(log)
 
 
 def _put_not_visited(settings: CrawlSettings, url: str, why: str, exclusion: str, *, as_json: bool) -> int:
@@ -153,24 +147,20 @@ def _from_site(settings: CrawlSettings, url: str, not_visited: NotVisited | None
         answers = ask_site(settings, url, not_visited.orders.excludes if not_visited else lambda _: False)
     except NoContact as error:
         raise ConfigError(f"{error} {WHERE_THE_CONTACT_STANDS}") from error
-    tdm = answers.tdm
-    return _Source(
-        answers.rules,
-        _in_words(answers.robots, answers.meaning),
-        status=answers.robots.status,
-        redirects=max(0, len(answers.robots.requests) - 1),
-        tdm=None if tdm is None else tdm.body if tdm.outcome is FetchOutcome.FETCHED else b"",
-        unreachable=answers.meaning is RobotsAnswer.UNREACHABLE,
-    )
-
-
-def _in_words(answer: FetchResult, meaning: RobotsAnswer) -> str:
+    answer, tdm = answers.robots, answers.tdm
     said = f"HTTP {answer.status}" if answer.status else f"no answer ({reasons.in_words(answer.reason)})"
     if answer.reason in ("too_many_redirects", "bad_redirect", "bad_encoding"):
         said += f" ({answer.reason})"
     hops = max(0, len(answer.requests) - 1)
     way = f" after {counted(hops, 'redirect')}, at {_short(answer.final_url)}" if hops else ""
-    return f"{said}{way}: {_MEANINGS[meaning]}"
+    return _Source(
+        answers.rules,
+        f"{said}{way}: {_MEANINGS[answers.meaning]}",
+        status=answer.status,
+        redirects=hops,
+        tdm=None if tdm is None else tdm.body if tdm.outcome is FetchOutcome.FETCHED else b"",
+        unreachable=answers.meaning is RobotsAnswer.UNREACHABLE,
+    )
 
 
 def _facts(

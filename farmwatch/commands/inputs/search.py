@@ -86,14 +86,11 @@ def search(
         raise UsageError("--hits goes with --source file; sources that are asked take --queries FILE")
     if queries is None:
         raise UsageError("give --queries FILE: one query a line, or CSV or JSONL with a column query")
-    return run_search(common.load().config, names, query_file(queries), _seconds(every), pages, as_json=json)
-
-
-def _seconds(every: str | None) -> int | None:
     try:
-        return None if every is None else interval_s(every)
+        every_s = None if every is None else interval_s(every)
     except ValueError as error:
         raise UsageError(f"--every: {error}") from error
+    return run_search(common.load().config, names, query_file(queries), every_s, pages, as_json=json)
 
 
 def _append(config: Config, files: list[Path], as_json: bool) -> int:

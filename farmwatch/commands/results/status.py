@@ -15,7 +15,6 @@ from farmwatch.config.opening import opened
 from farmwatch.doctor.status import DaemonStatus, StatusReader
 from farmwatch.share.words import text_of
 from farmwatch.terminal.messages import put, put_json
-from scoring.rates.split_rates import RateLine
 from stream.text.user_errors import Exit
 from stream.text.wording import lasting, moment, one_line, size
 
@@ -95,16 +94,13 @@ def _facts(state: DaemonStatus) -> Iterator[str]:
     if state.share is None:
         yield "share  no site yet"
     else:
-        yield from _share(state.share)
+        line = state.share
+        interval = "" if line.low is None or line.high is None else f" ({line.low:.1%} to {line.high:.1%})"
+        share = line.method if line.share is None else f"{line.share:.1%}"
+        of = f"{share}{interval} of {line.scored_sites:,} sites with scored articles"
+        yield f"share  {of if line.scored_sites else text_of(line.remarks)}"
+        yield (
+            f"       {line.llm:,} llm, {line.human:,} human, {line.undecided:,} undecided,"
+            f" {line.unclassifiable:,} unclassifiable"
+        )
     yield f"disk   log {size(state.log_bytes)}, {size(state.free_bytes)} free"
-
-
-def _share(line: RateLine) -> Iterator[str]:
-    interval = "" if line.low is None or line.high is None else f" ({line.low:.1%} to {line.high:.1%})"
-    share = line.method if line.share is None else f"{line.share:.1%}"
-    of = f"{share}{interval} of {line.scored_sites:,} sites with scored articles"
-    yield f"share  {of if line.scored_sites else text_of(line.remarks)}"
-    yield (
-        f"       {line.llm:,} llm, {line.human:,} human, {line.undecided:,} undecided,"
-        f" {line.unclassifiable:,} unclassifiable"
-    )

@@ -10,8 +10,8 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.config.topic_limits import create_topics
 from farmwatch.terminal.messages import message, put_columns, put_json
-from farmwatch.upkeep.disk_forecast import LEAST_DAYS, TopicGrowth, forecast_in_words, held_in_words, topic_growths
-from replay.runs.topology import TopicState, topic_states
+from farmwatch.upkeep.disk_forecast import LEAST_DAYS, forecast_in_words, held_in_words, topic_growths
+from replay.runs.topology import topic_states
 from stream.log.contract import wall_ms
 from stream.schema.control import Control
 from stream.text.user_errors import Exit
@@ -39,7 +39,19 @@ def topics(
         growths, age_days = topic_growths(log, now_ms)
         held = list(held_in_words(log, Control(log), now_ms)) if states else []
     if json:
-        put_json([_as_json(state, growth) for state, growth in zip(states, growths, strict=True)])
+        names = ("partitions", "records", "beginning", "end", "lag")
+        put_json(
+            [
+                {
+                    "topic": state.name,
+                    **{name: getattr(state, name) for name in names},
+                    "bytes": growth.size_bytes,
+                    "bytes_a_day": round(growth.bytes_a_day),
+                    "kept": growth.kept,
+                }
+                for state, growth in zip(states, growths, strict=True)
+            ]
+        )
         return Exit.OK
     put_columns(
         zip(states, growths, strict=True),
@@ -63,14 +75,3 @@ def topics(
     else:
         message("no topics yet: `farmwatch topics --create`, or `farmwatch up`")
     return Exit.OK
-
-
-def _as_json(state: TopicState, growth: TopicGrowth) -> dict[str, object]:
-    names = ("partitions", "records", "beginning", "end", "lag")
-    return {
-        "topic": state.name,
-        **{name: getattr(state, name) for name in names},
-        "bytes": growth.size_bytes,
-        "bytes_a_day": round(growth.bytes_a_day),
-        "kept": growth.kept,
-    }

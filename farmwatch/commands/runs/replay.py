@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, redirect_stderr, suppress
-from functools import partial
 from typing import Annotated, Any, TextIO, cast
 
 import msgspec
@@ -108,7 +107,15 @@ def replay(
         message(f"metrics: {process.url}")
         process.metrics.set(RULESET_INFO, 1, ruleset=run.ruleset, digest=run.digest)
         signals: list[int] = []
-        with signals_to(partial(_end, stop, signals)):
+
+        def on_signal(number: int) -> None:
+            signals.append(number)
+            if len(signals) > 1:
+                os._exit(Exit.INTERRUPTED)  # commits are atomic; a resumed run does the rest
+            note("\ndraining; a second signal ends it at once\n")
+            stop.set()
+
+        with signals_to(on_signal):
             line = ProgressLine(run.name)
             resources.callback(line.clear)
 
@@ -251,12 +258,3 @@ def _report_ending(
         return code, lines_of(summary, row)
     words = {"rate": rate_text(summary.rate), "live_rate": rate_text(summary.live_rate)}
     return code, [json_line({**msgspec.to_builtins(summary), **words, "next": next_commands(summary, row)})]
-
-
-def _end(stop: threading.Event, received: list[int], number: int) -> None:
-    """Set `stop` at a signal; a second one ends the process at once."""
-    received.append(number)
-    if len(received) > 1:
-        os._exit(Exit.INTERRUPTED)  # commits are atomic; a resumed run does the rest
-    note("\ndraining; a second signal ends it at once\n")
-    stop.set()

@@ -18,8 +18,9 @@ from farmwatch.audit.scope import CRAWLED, JUDGED, MEASURED, SCORED, TALLIED
 from stream.log.contract import At, Commit, Message, StateChange
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat
+from stream.processing.retries import drop_of, retry_of
 from stream.schema.records import Features, Hit, Page, RuleOutcome, Verdict
-from stream.schema.topics import FEATURES, HITS, PAGES, SCORES, VERDICTS
+from stream.schema.topics import DEAD_LETTERS, FEATURES, HITS, PAGES, RETRIES, SCORES, VERDICTS
 from tests.support.runs.audit_world import OTHER, SITE, World
 
 
@@ -300,3 +301,55 @@ def test_a_page_processed_during_the_audit_is_clean(world: World, monkeypatch: p
     monkeypatch.setattr(world.log, "read", reading)
     assert audit(world.log).broken == []
     assert reads >= at
+
+
+@pytest.fixture
+def dead(world: World) -> World:
+    """A page that MEASURE dead-lettered."""
+    world.page("1")
+    world.bury("measure", PAGES, 0, SITE)
+    world.row(pages=0, articles=0)
+    return world
+
+
+def retry(world: World, *, read: bool) -> None:
+    (letter,) = world.log.read(DEAD_LETTERS, 0)
+    world.log.append([retry_of(letter, letter)])
+    if read:
+        world.log.reset("measure", RETRIES, world.log.end(RETRIES))
+
+
+@pytest.mark.parametrize(("read", "counts"), [(False, (1, 0, 1)), (True, (0, 1, 0))])
+def test_a_retry_waits_until_its_stage_reads_it(dead: World, read: bool, counts: tuple[int, int, int]) -> None:
+    """Until then the letter accounts for the record; then it excuses nothing, and without a result it is broken."""
+    retry(dead, read=read)
+    report = dead.report()
+    step = report.steps[MEASURED]
+    assert (step.dead, step.broken, report.waiting["measure"]) == counts
+    assert report.ok is not read
+
+
+def test_a_retried_page_counts_once(dead: World) -> None:
+    """Its result makes it done; a second result is reported as written twice."""
+    retry(dead, read=True)
+    dead.features("1")
+    dead.bury("judge", "features", 0, SITE)
+    report = dead.report()
+    assert report.ok
+    assert (report.steps[MEASURED].done, report.steps[JUDGED].dead) == (1, 1)
+    dead.features("1")
+    assert "written twice" in [found.how for found in dead.report().broken]
+
+
+@pytest.mark.parametrize("is_dropped", [True, False])
+def test_a_dropped_letter_and_a_new_one_are_the_reason(dead: World, is_dropped: bool) -> None:
+    """Dropping does not hide that the page has no result; after a retry that failed again its new letter says why."""
+    if is_dropped:
+        (letter,) = dead.log.read(DEAD_LETTERS, 0)
+        dead.log.append([drop_of(letter)])
+    else:
+        retry(dead, read=True)
+        dead.bury("measure", PAGES, 0, SITE)
+    report = dead.report()
+    assert report.ok
+    assert report.steps[MEASURED].dead == 1

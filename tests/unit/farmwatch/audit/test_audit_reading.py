@@ -27,6 +27,7 @@ from tests.support.runs.cutover_world import CutoverWorld, cutover_world
 from tests.support.runs.replay_world import put_rows
 
 GARBAGE = b"\xc1 no record"
+NOT_UTF8 = encode(Hit(id="x", site=SITE, url="http://a/?")).replace(b"/?", b"/\xff")
 READER = {  # topic -> stage that dead-letters what it cannot read, and the step that the record goes into
     HITS: ("crawl", CRAWLED),
     PAGES: ("measure", MEASURED),
@@ -48,11 +49,6 @@ def at_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cutover
     with cutover_world("embedded", tmp_path, monkeypatch) as made:
         tallied(made)
         yield made
-
-
-def not_utf8() -> bytes:
-    """A hit whose URL is not UTF-8."""
-    return encode(Hit(id="x", site=SITE, url="http://a/?")).replace(b"/?", b"/\xff")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +102,7 @@ def test_a_site_whose_records_are_all_read_does_not_wait_for_others(at_rest: Cut
     assert report.steps[TALLIED].waiting == 1
 
 
-@pytest.mark.parametrize("value", [GARBAGE, not_utf8(), b""], ids=["garbage", "utf8", "empty"])
+@pytest.mark.parametrize("value", [GARBAGE, NOT_UTF8, b""], ids=["garbage", "utf8", "empty"])
 @pytest.mark.parametrize("topic", READER)
 def test_an_unreadable_record_stops_nothing(world: World, topic: str, value: bytes) -> None:
     """It waits until its stage reads it, is dead once dead-lettered, and broken without a dead letter."""

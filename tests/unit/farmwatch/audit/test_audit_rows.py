@@ -99,21 +99,6 @@ def test_rows_that_tally_made_are_proved_and_so_is_the_rate(world: CutoverWorld)
     assert rate.text == f"share recomputed from the log: {SHARE}; {judged(3)} (as in the stored rows)"
 
 
-def test_rows_that_were_changed_by_hand_are_named_with_the_rate(world: CutoverWorld) -> None:
-    """Five human sites are changed to llm, with correct counts: each is named, and both rates are shown."""
-    rows = rows_of(world)
-    forged = [site_name(number) for number in range(SITES_MADE - 5, SITES_MADE)]
-    for site in forged:
-        rewrite(world, rows[site], verdict="llm")
-    report = look(world)
-    assert not report.ok
-    assert named(report) == {site: [("verdict", "llm", "human")] for site in forged}
-    (rate,) = report.rates
-    assert not rate.ok
-    found, stored = f"{SHARE}; {judged(3)}", f"{SHARE}; {judged(8)}"
-    assert rate.text == f"share recomputed from the log: {found}; the stored rows give {stored}"
-
-
 @ON_EMBEDDED
 def test_the_command_names_them_and_ends_with_1(world: CutoverWorld, farmwatch: Runner) -> None:
     """Broken rows are on stderr and in the JSON; before the change the command ends with 0 and "clean"."""

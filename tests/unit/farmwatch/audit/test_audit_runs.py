@@ -79,23 +79,6 @@ def test_measure_works_for_the_run_whose_features_it_makes(world: CutoverWorld, 
         assert stage.run == named
 
 
-def test_a_verdict_that_is_missing_or_doubled_is_broken(world: CutoverWorld) -> None:
-    """A verdict written twice, and a passed record without a verdict, are both named."""
-    run = world.begin("r1")
-    world.replay(run)
-    partition, verdict = next(
-        (p, message) for p in range(PARTITIONS) for message in world.log.read(run.names().verdicts, p)
-    )
-    world.log.append([Output(run.names().verdicts, partition, verdict.key, verdict.value)])
-    world.features(1)
-    world.log.reset("judge.r1", FEATURES, world.log.end(FEATURES))
-    report = audit(world.log, "r1")
-    judged = [(broken.id, broken.how) for broken in report.broken if broken.step == "features -> verdicts"]
-    twice = [how for _, how in judged if how == "written twice"]
-    assert len(judged) == 2 and len(twice) == 1
-    assert (world.put[-1], "nothing in verdicts.r1") in judged
-
-
 def test_records_outside_the_window_do_not_count(world: CutoverWorld) -> None:
     """Records before the start and after the stop of the run are neither missing nor waiting; once live, they wait."""
     begin = [1] * PARTITIONS

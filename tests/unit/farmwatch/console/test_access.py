@@ -1,7 +1,9 @@
-"""Only browsers with the token see the console, under its own names, and only its own forms change anything."""
+"""Only browsers with the token see the console, and only its own forms change anything; its files are open."""
 
 from __future__ import annotations
 
+import hashlib
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -156,3 +158,27 @@ def test_the_token_leads_on_to_what_was_asked_for(finished: str, tmp_path: Path)
     assert kept in asked.text and kept in wrong.text and right.headers["Location"] == "/sites?verdict=llm"
     assert told.status == 401 and "was not sent" in told.text
     assert {answer.headers["Location"] for answer in elsewhere} == {"/"}
+
+
+def test_uplot_is_the_release_with_its_licence() -> None:
+    """Each file has the digest that was noted when it was taken, and the licence allows its use here."""
+    folder = files("farmwatch.console").joinpath("static", "uplot")
+    digests = dict(line.split()[::-1] for line in folder.joinpath("SHA256SUMS").read_text().splitlines())
+    there = {entry.name for entry in folder.iterdir()} - {"SHA256SUMS"}
+    assert there == set(digests)
+    assert {name: hashlib.sha256(folder.joinpath(name).read_bytes()).hexdigest() for name in digests} == digests
+    assert "MIT License" in folder.joinpath("LICENSE").read_text()
+
+
+def test_static_files_need_no_token_and_others_are_not_served(finished: str, tmp_path: Path) -> None:
+    """Every file that a template names is there; a path that leads elsewhere is not."""
+
+    async def visit(browser: Browser) -> list[Answer]:
+        page = (await browser.get("/answer")).text
+        named = [part.partition('"')[0] for part in page.split('"/static/')[1:]]
+        found = [await browser.get(f"/static/{name}") for name in named]
+        return [*found, *[await browser.get(f"/static/{name}") for name in ("../app.py", "%2e%2e/app.py", "uplot/")]]
+
+    *found, up, encoded, folder = browse(finished, tmp_path, visit)
+    assert len(found) == 6 and {answer.status for answer in found} == {200}
+    assert {answer.status for answer in (up, encoded, folder)} == {404}

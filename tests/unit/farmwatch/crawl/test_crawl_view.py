@@ -1,23 +1,35 @@
-"""The view of a crawl: its figures, and how it shows them."""
+"""The view of a crawl: its figures, how it shows them, and the thread that observes."""
 
 from __future__ import annotations
 
 import io
+import threading
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from rich.console import Console
 
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
 from crawler.stages.crawl import CrawlStage
+from farmwatch.config.config import Config
+from farmwatch.config.opening import open_configured
+from farmwatch.config.settings import LogSettings
+from farmwatch.config.topic_limits import create_topics
+from farmwatch.crawl.observer import CrawlObserver
 from farmwatch.crawl.view import CrawlView, render, status_line
 from farmwatch.crawl.watch import CrawlFigures, CrawlWatch
-from stream.log.contract import Commit, Member, Output, StateChange, Topic
-from stream.log.errors import Fenced
+from stream.log.contract import Commit, Log, Member, Output, StateChange, Topic
+from stream.log.errors import Fenced, LogUnavailable, UnknownTopic
 from stream.memory.log import MemoryLog
 from stream.schema.records import Page, encode
-from stream.schema.topics import HITS, PAGES
+from stream.schema.topics import FRONTIER_STORE, HITS, PAGES
+from stream.text.user_errors import Exit
 from stream.text.wording import lasting, moment, queue_in_words, size, when
+from tests.support.waiting import wait_until
 
 FIGURES = CrawlFigures(
     waits_for="",
@@ -232,3 +244,76 @@ def test_spans_are_readable() -> None:
     assert moment(1_777_636_805_000) == "2026-05-01 12:00:05Z"
     assert [size(n) for n in (0, 512, 46_387, 1_258_291, 5e9)] == ["0 B", "512 B", "45.3 KiB", "1.2 MiB", "4.7 GiB"]
     assert queue_in_words({"hits": 1, "links": 0, "again": 2000}) == "1 of hits, 2000 again"
+
+
+SOON_S = 20.0
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    """A new log of two partitions, with its topics."""
+    found = msgspec.structs.replace(Config(), log=LogSettings(url=f"sqlite:{tmp_path / 'log'}", partitions=2))
+    log = open_configured(found)
+    create_topics(log, found)
+    log.close()
+    return found
+
+
+def observer_of(config: Config, stop: threading.Event, **changes: Any) -> CrawlObserver:
+    """An observer that checks every 10 ms, and waits for the end of all work."""
+    parts = {"watch": CrawlWatch(), "hurry": threading.Event(), **changes}
+    return CrawlObserver(config, view=None, stop=stop, until_done=True, every_s=0.01, **parts)
+
+
+def test_a_crawl_with_nothing_to_do_is_ended(config: Config) -> None:
+    """--until-done sets `stop` once no hit is unread and no site active."""
+    stop = threading.Event()
+    with observer_of(config, stop).observing():
+        assert stop.wait(SOON_S)
+
+
+def test_sites_of_another_process_are_named(config: Config) -> None:
+    """A crawl without open work waits for the sites of a running `up`, and the view shows it."""
+    with closing(open_configured(config)) as log:
+        other = log.join("crawl", [HITS], member="other", store=FRONTIER_STORE)
+        other.poll(0, 1, 1)
+        sums = pack(Totals(sites=2, active=2))
+        other.commit(Commit(state={0: [StateChange(TOTALS_KEY, sums)]}))
+        stop, watch = threading.Event(), CrawlWatch()
+        with observer_of(config, stop, watch=watch).observing():
+            wait_until(lambda: watch.figures().waits_for == "2 sites that another process crawls", "the words", SOON_S)
+            assert not stop.is_set()
+            other.commit(Commit(state={0: [StateChange(TOTALS_KEY, pack(Totals(sites=2)))]}))
+            assert stop.wait(SOON_S)
+        other.close()
+
+
+def test_an_unavailable_log_is_tried_again(config: Config) -> None:
+    """--until-done waits for a log that opens."""
+    failed: list[int] = []
+
+    def open_log(config: Config) -> Log:
+        if len(failed) < 2:
+            failed.append(1)
+            raise LogUnavailable("away for a while")
+        return open_configured(config, read_only=True)
+
+    stop = threading.Event()
+    with observer_of(config, stop, open_log=open_log).observing():
+        assert stop.wait(SOON_S)
+    assert len(failed) == 2
+
+
+def test_a_permanent_error_of_the_log_stops_the_crawl_and_is_raised(config: Config) -> None:
+    """The crawl drains, and the command raises the error; a second Ctrl-C still ends the process at once."""
+
+    def open_log(_: Config) -> Log:
+        raise UnknownTopic("hits")
+
+    stop, hurry, codes = threading.Event(), threading.Event(), list[int]()
+    more: dict[str, Any] = {"hurry": hurry, "end_process": codes.append, "open_log": open_log}
+    with pytest.raises(UnknownTopic), observer_of(config, stop, **more).observing():
+        assert stop.wait(SOON_S)
+        hurry.set()
+        wait_until(lambda: codes, "the end of the process", SOON_S)
+    assert codes == [Exit.INTERRUPTED]

@@ -1,4 +1,4 @@
-"""/metrics, /healthz and /readyz over real HTTP."""
+"""/metrics, /healthz and /readyz over real HTTP, and the series of the stages."""
 
 from __future__ import annotations
 
@@ -10,13 +10,34 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
 import pytest
 import structlog.testing
+from prometheus_client import Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+from prometheus_client.parser import text_string_to_metric_families as text
 
-from farmwatch.daemon.endpoints import Endpoints, PortTaken
+from crawler.metrics import FETCH_REQUESTS
+from crawler.settings import CrawlSettings
+from crawler.stages.crawl import CrawlStage
+from farmwatch.commands.runs.replay import _Process
+from farmwatch.config.config import load
+from farmwatch.daemon.endpoints import ROLE, Endpoints, Exposition, PortTaken
+from farmwatch.metrics import ALL
+from filters.rules.ruleset import load_ruleset
+from filters.settings import MeasureSettings
+from filters.stages.judge import JudgeStage
+from filters.stages.measure import MeasureStage
+from filters.stages.metrics import RULE_DROPS
+from scoring.detectors.testing import FakeDetector
+from scoring.stages.metrics import SITES_REOPENED
+from scoring.stages.score import ScoreStage
+from scoring.stages.tally import TallyStage
 from stream.processing.health import Health
-from stream.processing.metrics import DEAD_LETTERS, Metrics
+from stream.processing.metrics import DEAD_LETTERS, LOG_RECORDS, STAGE_DURATION_SECONDS, Metrics
+from stream.processing.stage import Series, Stage
 from stream.text.user_errors import ConfigError, FarmwatchError
 from tests.support.waiting import wait_until
 
@@ -228,3 +249,88 @@ def test_stop_ends_the_wait_for_a_port(served: Endpoints) -> None:
     with _endpoints(port=served.port, patience_s=60, stop=stop):
         assert time.monotonic() - started < 30
     timer.join()
+
+
+def _shown(metrics: Metrics, accept: str = "") -> dict[str, Metric]:
+    """The families of a page, read back as a scraper reads them."""
+    encoder, content_type = choose_encoder(accept)
+    page = encoder(Exposition(metrics.registry, "crawl")).decode()
+    read = openmetrics if "openmetrics" in content_type else text
+    return {family.name: family for family in read(page)}
+
+
+def _value(shown: dict[str, Metric], name: str) -> float:
+    (sample,) = shown[name].samples
+    return sample.value
+
+
+@pytest.mark.parametrize("accept", ["", "application/openmetrics-text; version=1.0.0"])
+def test_every_series_has_the_role_and_none_is_created(accept: str) -> None:
+    """In both formats, counters, gauges, histograms and process metrics have the label; `_created` is left out."""
+    metrics = Metrics()
+    metrics.count(DEAD_LETTERS, 3, stage="crawl", reason="BadRecord")
+    metrics.observe(STAGE_DURATION_SECONDS, 1, stage="crawl")
+    shown = _shown(metrics, accept)
+    samples = [sample for family in shown.values() for sample in family.samples]
+    assert {sample.labels[ROLE] for sample in samples} == {"crawl"}
+    assert [sample.name for sample in samples if sample.name.endswith("_created")] == []
+    (died,) = (sample for sample in samples if sample.name == "farmwatch_dead_letters_total")
+    assert (died.labels, died.value) == ({"role": "crawl", "stage": "crawl", "reason": "BadRecord"}, 3)
+    assert "farmwatch_stage_duration_seconds_bucket" in {sample.name for sample in samples}
+
+
+def test_no_metric_has_a_role_of_its_own() -> None:
+    """The label of the process would overwrite a label of that name."""
+    assert [metric.name for metric in ALL if ROLE in metric.labels] == []
+
+
+def test_the_process_and_its_python_are_shown() -> None:
+    """Memory, CPU, open files, start time and garbage collection are those of this process."""
+    shown = _shown(Metrics())
+    assert _value(shown, "process_resident_memory_bytes") > 10 * 1024**2
+    assert _value(shown, "process_cpu_seconds") > 0
+    assert 0 < _value(shown, "process_open_fds") < _value(shown, "process_max_fds")
+    assert 0 < _value(shown, "process_start_time_seconds") <= time.time() + 1
+    assert len(shown["python_gc_collections"].samples) == 3
+    assert shown["python_info"].samples[0].labels["implementation"]
+
+
+def test_a_replay_is_a_role_of_its_own(tmp_path: Path) -> None:
+    """The label of a replay's process differs from those of the live roles."""
+    with ExitStack() as held:
+        process = _Process(load(None, [f"log.url=sqlite:{tmp_path}"], {}).config, "r1", 0, held)
+        page = held.enter_context(urllib.request.urlopen(process.url, timeout=10)).read().decode()
+    assert 'farmwatch_log_rebalances_total{role="replay"} 0.0' in page
+
+
+@pytest.fixture(scope="module")
+def series() -> Iterator[dict[str, list[Series]]]:
+    """The series of each stage while the run `mine` is live."""
+    with ExitStack() as held:
+        stages: list[Stage] = [
+            CrawlStage(CrawlSettings(contact="https://operator.example/")),
+            MeasureStage(MeasureSettings(), run="mine"),
+            JudgeStage(load_ruleset("default"), run="mine"),
+            ScoreStage(lambda: [FakeDetector()]),
+            TallyStage(FakeDetector().identity, run="mine"),
+        ]
+        for stage in stages:
+            held.callback(stage.close)
+        yield {stage.name: list(stage.metric_series("mine")) for stage in stages}
+
+
+def test_labels_are_those_of_the_metric(series: dict[str, list[Series]]) -> None:
+    """Each series has exactly the documented labels of its metric, and the name of the run."""
+    for metric, given in (each for of_stage in series.values() for each in of_stage):
+        assert metric in ALL and set(given) == set(metric.labels), metric.name
+        assert given.get("run", "mine") == "mine"
+
+
+def test_possible_events_have_series_in_advance(series: dict[str, list[Series]]) -> None:
+    """Rules of the ruleset and outcomes of a request are among the series that exist in advance."""
+    assert (RULE_DROPS, {"run": "mine", "ruleset": "default", "rule": "min_tokens"}) in series["judge"]
+    refused = {"kind": "robots", "outcome": "failed", "status": "429", "reason": "status"}
+    assert (FETCH_REQUESTS, refused) in series["crawl"]
+    assert (LOG_RECORDS, {"topic": "features", "direction": "in"}) in series["judge"]
+    assert (SITES_REOPENED, {"run": "mine"}) in series["tally"]
+    assert len(series["tally"]) == 2 + 2 * 3

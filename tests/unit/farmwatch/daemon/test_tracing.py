@@ -12,7 +12,7 @@ from contextlib import closing
 import pytest
 import structlog
 
-from farmwatch.daemon.tracing import tracing
+from farmwatch.daemon.roles import tracing
 from stream.log.contract import At, Commit, Member, Output, Topic
 from stream.memory.log import MemoryLog
 from stream.processing.loop import StageLoop
@@ -155,7 +155,7 @@ def test_a_collector_that_is_away_is_named_once(
 def test_where_it_is_off_nothing_is_imported(variables: dict[str, str]) -> None:
     """Without the variable, or with the SDK disabled, nothing is imported."""
     code = (
-        "import sys\nfrom farmwatch.daemon.tracing import tracing\nwith tracing('sqlite:x') as trace:\n"
+        "import sys\nfrom farmwatch.daemon.roles import tracing\nwith tracing('sqlite:x') as trace:\n"
         " assert trace(None, 'member', '') == 'member'\nassert not [m for m in sys.modules if 'opentelemetry' in m]"
     )
     subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT), **variables}, check=True)

@@ -35,7 +35,7 @@ from stream.schema.records import Features, Page, Record, RuleOutcome, Score, en
 from stream.schema.runs import LIVE, names_of
 from stream.schema.topics import FEATURES, PAGES, SCORES, VERDICTS, all_topics
 from stream.text.user_errors import Exit
-from tests.support.front_door import DETECTOR, PARTITIONS, REFUSED_URL, SHORT_URL, SITE, URL, Runner, article_html
+from tests.support.front_door import DETECTOR, PARTITIONS, SHORT_URL, SITE, URL, Runner, article_html
 from tests.support.golden import check_words
 from tests.support.pages.extraction_here import extract_here
 from tests.support.pages.page_records import text_score
@@ -112,19 +112,6 @@ def test_explain_json_has_the_names_of_the_pipes(farmwatch: Runner, finished: st
     found = farmwatch("explain", URL, "--json", "--log", finished).json
     assert (found["score"]["detector"], found["warning"], found["other_score"]) == (DETECTOR, "indicative only", None)
     assert f"{DETECTOR}: indicative only" in farmwatch("explain", URL, "--log", finished).err
-
-
-def test_explain_says_why_a_page_has_no_features(farmwatch: Runner, finished: str) -> None:
-    """A refused or failed page is explained by its reason, an unknown page by likely causes; exit code 1."""
-    away = "https://kept.example/away"
-    page = Page(id="f", site=SITE, page_id=page_id(away), url=away, outcome="failed", reason="unreachable")
-    with closing(open_log(finished)) as log:
-        log.append([Output(PAGES, partition_of(SITE, PARTITIONS), SITE.encode(), encode(page))])
-    assert "could not be fetched: unreachable" in farmwatch("explain", away, "--log", finished).err
-    refused = farmwatch("explain", REFUSED_URL, "--log", finished)
-    assert (refused.code, "refused: robots" in refused.err) == (Exit.PROBLEM, True)
-    unknown = farmwatch("explain", "https://kept.example/never", "--log", finished)
-    assert (unknown.code, "not in the log" in unknown.err) == (Exit.PROBLEM, True)
 
 
 def test_explain_measures_a_file(farmwatch: Runner, tmp_path: Path) -> None:
@@ -231,15 +218,24 @@ def test_the_words_of_explain(farmwatch: Runner, tmp_path: Path) -> None:
 
 
 def test_json_has_every_measure_by_name(farmwatch: Runner, tmp_path: Path) -> None:
-    """Structure and quality measures by name, and the numbers of template lines; none of a record without them."""
-    quality = {"main": [120.0, 4.25], "c4": [None, 3.0]}
-    rich = _features("new", "A\nB\nC", structure=[1200.0, 0.25, None], quality=quality, template_lines=b"\5")
+    """Structure and quality measures by name, and the numbers of template lines; none of a record without them.
+
+    Counts are whole numbers everywhere, fractions are kept.
+    """
+    more: dict[str, Any] = {
+        "quality": {"main": [120.0, 4.25], "c4": [None, 3.0]},
+        "measures": {"tokens": 382.0, "x": 0.5, "big": 1e300},
+    }
+    rich = _features("new", "A\nB\nC", structure=[1200.0, 0.25, None], template_lines=b"\5", **more)
     log = _log(tmp_path, [rich, _features("old", _own(2))])
     found, bare = (farmwatch("explain", _address(n), "--json", "--log", log).json for n in ("new", "old"))
     structure = found["structure"]
     assert (structure["page_bytes"], structure["anchor_share"], list(structure)) == (1200, None, [*STRUCTURE])
     assert (found["quality"]["main"]["words"], found["quality"]["c4"]["mean_word_chars"]) == (120, 3)
     assert (found["template_lines"], bare["structure"], bare["quality"]) == ([0, 2], {}, {})
+    text = farmwatch("explain", _address("new"), "--json", "--log", log).out
+    assert '"tokens": 382, "x": 0.5, "big": 1e+300' in text and '"words": 120, "mean_word_chars": 4.25' in text
+    assert '"name": "min_tokens", "value": 382, "op": ">=", "threshold": 200,' in text
 
 
 @pytest.mark.parametrize("form", ["pipe", "terminal"])
@@ -475,17 +471,6 @@ def test_the_probability_of_an_article_is_shown_with_the_measures_that_move_it(
     largest = {"name": "password_fields", "value": 4, "logit": 1.75, "meaning": "password fields"}
     assert rule_found["contributions"][0] == largest
     assert " by " not in farmwatch("explain", _address("b"), "--ruleset", mine, "--log", log).out
-
-
-def test_json_shows_counts_as_whole_numbers(farmwatch: Runner, tmp_path: Path) -> None:
-    """382 words are 382 in measures, quality and rules; fractions are kept."""
-    quality = {"main": [382.0, 4.25], "c4": [None]}
-    measures = {"tokens": 382.0, "x": 0.5, "big": 1e300}
-    log = _log(tmp_path, [_features("a", _own(1), measures=measures, quality=quality)])
-    text = farmwatch("explain", _address("a"), "--json", "--log", log).out
-    assert '"tokens": 382, "x": 0.5, "big": 1e+300' in text
-    assert '"words": 382, "mean_word_chars": 4.25' in text
-    assert '"name": "min_tokens", "value": 382, "op": ">=", "threshold": 200,' in text
 
 
 @pytest.mark.usefixtures("here")

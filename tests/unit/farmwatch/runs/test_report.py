@@ -1,4 +1,4 @@
-"""The HTML report of a comparison: its numbers, its plots, and that text of crawled pages is inert."""
+"""The HTML report of a comparison: its numbers, its plots, and that text of crawled pages is inert; and its words."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from resiliparse.parse.html import HTMLTree, traverse_dom
 
-from farmwatch.runs.comparison_words import remark_text
+from farmwatch.runs.comparison_words import as_json, change_text, notes_of, remark_text
 from farmwatch.runs.report import POLICY, TEXT_CAP_CHARACTERS, plain, render, scale
 from replay.compare.comparison import ChangeKind, ChangeRemark, Comparison, ShareChange, SiteFlip
+from scoring.estimate.error_counts import ErrorCounts
 from scoring.estimate.remarks import Remark, RemarkKind
 from scoring.rates.canary_counts import Correction
 from scoring.rates.direct_share import DirectShare, ShareState
@@ -121,6 +122,7 @@ def test_every_figure_has_its_denominator_and_interval() -> None:
     cards = texts(root, "div", "card")
     assert cards[0].startswith("live: share of LLM sites 33.1% 33.1% (95% interval 30.1% to 36.2%")
     assert "-2.6 points" in cards[1] and "(-4.1 to -1.2)" in cards[1] and "61 of 1,247 sites moved" in cards[1]
+    assert all(texts(root, "th")), "screen readers read headers aloud"
     found = list(rows(root))
     assert [
         "Share of LLM sites 61 of 1,247 sites moved",
@@ -164,16 +166,12 @@ def test_the_policy_forbids_all_but_its_own_style() -> None:
     assert "prefers-color-scheme: dark" in style and "@media print" in style
 
 
-@pytest.mark.parametrize("found", [made(), empty()], ids=["made", "empty"])
-def test_is_valid_and_loads_nothing(found: Comparison) -> None:
-    """The page is valid HTML, even if every count is 0, and loads nothing."""
-    assert_inert(render(found))
-
-
 def test_two_empty_runs_have_no_plot() -> None:
     """The report has texts instead of plots, and divides nothing."""
     page = render(empty())
+    assert_inert(page)
     root = parsed(page)
+    assert all(texts(root, "th"))
     words = " ".join("".join(root.itertext()).split())
     assert "The two runs are identical" in words and "No page flipped" in words and "no share yet" in words
     assert not [one for one in root.iter() if one.tag == "svg"]
@@ -250,7 +248,10 @@ def dots(*changes: ShareChange) -> list[list[tuple[str, float]]]:
 
 
 def test_a_forest_plot_is_to_scale() -> None:
-    """Difference and interval have their positions on the scale; the dot is filled if the interval excludes 0."""
+    """Difference and interval have their positions on the scale; the dot is filled if the interval excludes 0.
+
+    Equal shares have a scale of one point to each side; without shares there is no scale.
+    """
     clear = change("x", "x", (50, 100), (40, 100), -0.2, -0.05)
     doubtful = change("x", "x", (50, 100), (52, 100), -0.02, 0.06)
     on = scale([clear, doubtful])
@@ -260,13 +261,8 @@ def test_a_forest_plot_is_to_scale() -> None:
     assert kind == "clear" and (low, middle) == pytest.approx((on.at(-0.2), on.at(-0.1)), abs=1e-3)
     assert drawn[1][-1][0] == "open"
     assert on.at(on.low) == pytest.approx(4) and on.at(on.high) == pytest.approx(96)
-
-
-def test_no_change_at_all_still_has_a_scale() -> None:
-    """Equal shares have a scale of one point to each side; without shares there is no scale."""
-    same = change("x", "x", (1, 2), (1, 2), 0.0, 0.0)
-    on = scale([same])
-    assert on is not None and on.at(0.0) == pytest.approx(50)
+    same = scale([change("x", "x", (1, 2), (1, 2), 0.0, 0.0)])
+    assert same is not None and same.at(0.0) == pytest.approx(50)
     assert scale([change("x", "x", (0, 0), (0, 0), 0, 0)]) is None
 
 
@@ -298,13 +294,6 @@ def test_bars_are_as_long_as_their_counts() -> None:
     assert found["min_tokens"] == {"out any": 46.0, "out first": 46.0, "in any": 0.0, "in first": 0.0}
     assert found["duplicate_share"]["in any"] == pytest.approx(46 * 702 / 1940, abs=1e-3)
     assert found["link_density"]["out first"] == pytest.approx(46 * 93 / 1940, abs=1e-3)
-
-
-@pytest.mark.parametrize("found", [made(), empty()], ids=["made", "empty"])
-def test_every_table_header_has_a_text(found: Comparison) -> None:
-    """Screen readers read headers aloud: none is empty."""
-    headers = texts(parsed(render(found)), "th")
-    assert headers and all(headers)
 
 
 def luminance(colour: Colour) -> float:
@@ -414,3 +403,56 @@ def test_unknown_ranks_have_no_plot() -> None:
     assert not [title for title in texts(root, "h3") if title.endswith("by rank")]
     assert [title for title in texts(root, "h3") if title.endswith("by source")]
     assert "No site has a rank." in texts(root, "p", "small")
+
+
+def test_notes_say_what_to_know_before_the_numbers() -> None:
+    """Unfinished and unscored runs, fetches of one run, other instruments, what is left out, and corrections."""
+    a, b = made().a, made().b
+    a = msgspec.structs.replace(a, progress="judged 2 of 6", articles=4, unscored=2, other_sites=1, other_verdicts=3)
+    b = msgspec.structs.replace(
+        b,
+        progress="",
+        detector="d/1",
+        site_method="sprt 0",
+        epoch="e",
+        unscored=0,
+        other_sites=2,
+        to_at=1_700_000_000_000,
+    )
+    errors = ErrorCounts(40, 1, 40, 1)
+    remark = Remark.of(RemarkKind.NOT_CORRECTED, reason="few")
+    compared = msgspec.structs.replace(
+        made(), a=a, b=b, other_windows=True, corrections=[Correction(errors, remark), Correction()]
+    )
+    notes = list(notes_of(compared))
+    assert [note.split(" ")[0:3] for note in notes] == [
+        ["A,", "the", "run"],
+        ["A", "has", "2"],
+        [f"{compared.pages.only_in_a:,}", "fetches", "were"],
+        ["two", "detectors,", a.detector],
+        ["two", "site", "methods,"],
+        ["two", "feature", "epochs,"],
+        ["left", "out", "of"],
+        ["left", "out", "of"],
+        ["A:", "not", "corrected"],
+        ["only", "one", "of"],
+    ]
+    assert "2 of 4 articles without a score so far (50.0%)" in notes[1]
+    assert "3 verdicts, 1 site" in notes[6]
+    replayed = f"`farmwatch replay --detector {a.detector} --from {b.run} --name NEW`, `farmwatch compare NEW {b.run}`"
+    assert "earliest .. 2023-11-14" in notes[2]
+    assert replayed in notes[2]
+
+
+def test_a_change_is_told_with_its_remarks() -> None:
+    """In the text, and in JSON as one field."""
+    remarks = [ChangeRemark(ChangeKind.NO_DENOMINATOR, ("B",)), ChangeRemark(ChangeKind.UNSCORED, counts=(0, 4, 2, 4))]
+    unknown = change("share", "share", (4, 9), (0, 0), 0, 0, remarks=remarks)
+    told = (
+        "difference not known: B has no denominator; without the articles that have no score so far: A 0 of 4, B 2 of 4"
+    )
+    assert change_text(unknown) == f"share: {told}"
+    (described,) = as_json(msgspec.structs.replace(made(), changes=[unknown]))["changes"]
+    assert (described["remark"], described["text"]) == (told, f"share: {told}")
+    known = change("share", "share", (4, 10), (5, 10), 0.05, 0.15)
+    assert change_text(known) == "share: 40.0% to 50.0%, +10.0 points (interval +5.0 to +15.0)"

@@ -154,22 +154,11 @@ def test_rows_of_other_versions_do_not_count(log: MemoryLog, other: dict[str, An
     for verdict, count in {"llm": 1, "human": 1, "unclassifiable": 1, "undecided": 0}.items():
         assert _value(metrics, f'sites{{ruleset="default",run="first",verdict="{verdict}"}}') == count
     assert _value(metrics, 'farm_rate{bound="point",ruleset="default",run="first",source="all"}') == 0.5
-    assert 'ruleset="notes"' not in generate_latest(metrics.registry).decode()
+    shown = re.findall('farmwatch_sites{ruleset="(.*?)"', generate_latest(metrics.registry).decode())
+    assert set(shown) == {"default"}
     share.append_points(1.0)
     (point,) = [point for point in read_points(log) if not point.by]
     assert (point.llm, point.human, point.site_method, point.site_method_digest) == (1, 1, *METHOD)
-
-
-def test_the_ruleset_in_force_has_its_gauges_before_its_first_verdict(log: MemoryLog) -> None:
-    """In an empty log, the gauges of the active ruleset are 0, and no gauge lacks a ruleset."""
-    metrics = Metrics()
-    share = live_share(log, metrics)
-    share.update_gauges()
-    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="llm"}') == 0
-    log.append([row("unjudged", "unclassifiable", ruleset="", digest="")])
-    share.update_gauges()
-    page = generate_latest(metrics.registry).decode()
-    assert not any('ruleset=""' in line for line in page.splitlines() if line.startswith("farmwatch_sites{"))
 
 
 def test_points_are_appended_at_each_full_interval(log: MemoryLog) -> None:

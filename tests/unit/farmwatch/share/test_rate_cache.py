@@ -6,52 +6,44 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
-from farmwatch.config.config import load
 from farmwatch.share import rate_cache
 from farmwatch.share.live_share import LiveShare
 from farmwatch.share.rate_cache import read_cached_rate, store_rate
 from farmwatch.share.rate_series import read_points
-from filters.rules.ruleset import load_ruleset
 from replay.rows.site_table import read_rows
-from replay.runs.run_rules import RunRules
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateQuery, rate_lines
 from stream.log.contract import Log, Output
 from stream.opening import open_log
 from stream.processing.metrics import Metrics
-from stream.schema.records import ANSWER_KEY, RatePoint, SiteState, encode
-from stream.schema.runs import Run
+from stream.schema.records import ANSWER_KEY, RatePoint, encode
 from stream.schema.topics import RATES, SITES, all_topics
-from tests.support.front_door import DETECTOR, Runner
+from tests.support.front_door import Runner
+from tests.support.runs.live_rows import CONFIG, LIVE, METHOD, row
 from tests.support.sizes import LONG
 
 pytestmark = pytest.mark.slow
 
-CONFIG = load(None, ["log.partitions=2"], {}).config
 LARGE = rate_cache.LARGE if LONG else 2_000  # sites of the large log, and from which on its rate is cached
-RULES = load_ruleset(CONFIG.judge.ruleset)
-METHOD = ("sprt", "0123abcd")
-LIVE = RunRules(Run(name="live", ruleset=RULES.name, digest=RULES.digest, detector=DETECTOR, epoch="e"), RULES.source)
 
 
-def row(number: int) -> Output:
+def site_row(number: int) -> Output:
     """A row; most articles of every fifth site are flagged."""
-    name = f"s{number}.example"
-    more: dict[str, Any] = {
-        "ruleset": RULES.name,
-        "digest": RULES.digest,
-        "method": METHOD[0],
-        "method_digest": METHOD[1],
-    }
-    more |= {"sources": [("file", "searx")[number % 2]], "best_rank": number % 30, "queries": [f"q{number % 97}"]}
-    flagged = 5 if number % 5 == 0 else 0
-    site = SiteState(id=name, site=name, detector=DETECTOR, articles=7, pages=9, scored=6, flagged=flagged, **more)
-    return Output(SITES, number % 2, name.encode(), encode(site))
+    return row(
+        f"s{number}.example",
+        "undecided",
+        sources=[("file", "searx")[number % 2]],
+        best_rank=number % 30,
+        queries=[f"q{number % 97}"],
+        articles=7,
+        pages=9,
+        scored=6,
+        flagged=0 if number % 5 else 5,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +53,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
     with closing(open_log(url)) as log, pytest.MonkeyPatch.context() as patch:
         patch.setattr("farmwatch.share.live_share.LARGE", LARGE)
         log.create(all_topics(2, "e"))
-        log.append([row(number) for number in range(LARGE)])
+        log.append([site_row(number) for number in range(LARGE)])
         share = LiveShare(log, CONFIG.rate, Metrics(), LIVE, METHOD)
         share.update_gauges()
         share.append_points(time.time())
@@ -105,7 +97,7 @@ def test_a_cached_rate_is_used_while_it_is_new_or_exact(log: Log) -> None:
     assert read_cached_rate(log, "sites.other", CONFIG.rate, now_ms) is None
     store_rate(log, SITES, msgspec.structs.replace(answer, until=now_ms - 1), "")
     assert read_cached_rate(log, SITES, CONFIG.rate, now_ms) is not None
-    log.append([row(1)])
+    log.append([site_row(1)])
     assert read_cached_rate(log, SITES, CONFIG.rate, now_ms) is None
     store_rate(log, SITES, answer, "")
     assert read_cached_rate(log, SITES, CONFIG.rate, now_ms) == answer
@@ -131,6 +123,6 @@ def test_the_rate_of_a_small_log_is_not_cached(tmp_path: Path) -> None:
     """For a small log, `rate` reads the rows."""
     with closing(open_log(f"sqlite:{tmp_path / 'log'}")) as log:
         log.create(all_topics(2, "e"))
-        log.append([row(number) for number in range(50)])
+        log.append([site_row(number) for number in range(50)])
         LiveShare(log, CONFIG.rate, Metrics(), LIVE, METHOD).update_gauges()
         assert read_cached_rate(log, SITES, CONFIG.rate, int(time.time() * 1000)) is None

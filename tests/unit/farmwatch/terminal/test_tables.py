@@ -1,7 +1,9 @@
-"""Tables on a terminal of 80 columns show every site and verdict whole."""
+"""Tables on a terminal of 80 columns show every site and verdict whole; lines stay whole."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 
@@ -126,3 +128,29 @@ def test_sites_fits_80_columns(farmwatch: Runner, finished: str, monkeypatch: py
     assert any("b.example" in line and "unclassifiable" in line for line in ran.out.splitlines())
     assert ran.out.count(DETECTOR) == 1
     assert "used: scored pages on which the verdict rests" in " ".join(ran.err.split())
+
+
+_TWO_WRITERS = """
+import sys, threading
+import structlog
+from farmwatch.terminal.messages import message, start_logging
+sys.setswitchinterval(1e-6)
+start_logging()
+_log = structlog.get_logger()
+def tell():
+    for _ in range(5000):
+        _log.info("event")
+telling = threading.Thread(target=tell)
+telling.start()
+for _ in range(5000):
+    message("sentence")
+telling.join()
+"""
+
+
+def test_lines_of_two_threads_do_not_mix() -> None:
+    """Messages and log events of a process stay whole lines, so that a reader of its stderr finds them."""
+    said = subprocess.run([sys.executable, "-c", _TWO_WRITERS], stderr=subprocess.PIPE, text=True, check=True).stderr
+    lines = said.splitlines()
+    assert lines.count("sentence") == 5000
+    assert sum(line.startswith("timestamp=") and line.endswith("event=event") for line in lines) == 5000

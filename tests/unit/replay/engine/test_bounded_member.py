@@ -1,4 +1,4 @@
-"""A bounded member: which records it delivers, and that it leaves the rest alone."""
+"""A bounded member: which records it delivers, that it leaves the rest alone, and when the throttle holds it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay.engine.bounded_member import BoundedMember
-from replay.runs.topology import Stops, between, first_record, is_at_stops, lag_on, last_record, processed_by
+from replay.engine.throttle import MIN_WORK_SHARE, LiveFirstThrottle, LiveLag, live_reads
+from replay.runs.topology import Stops, first_record, is_at_stops, last_record, processed_by
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import At, CleanupPolicy, Commit, Log, Message, Output, Topic
 from stream.memory.log import MemoryLog
 from stream.processing.heartbeat import HEADER
-from stream.schema.runs import Gap
+from stream.schema.runs import Gap, names_of
 
 
 @pytest.fixture
@@ -125,16 +126,6 @@ def test_uncommitted_records_are_not_passed(log: Log) -> None:
     member.close()
 
 
-def test_without_stops_there_is_no_end(log: Log) -> None:
-    """Without stops it delivers all new records."""
-    put(log, "a", 0, 2)
-    member = join(log, {})
-    read(member, 2)
-    put(log, "a", 0, 1)
-    read(member, 1)
-    member.close()
-
-
 def test_lag_ends_at_the_stops(log: Log) -> None:
     """Records beyond the stops are no lag: a finished replay is not behind."""
     put(log, "a", 0, 10)
@@ -199,16 +190,6 @@ def test_each_record_below_the_stops_is_committed_once(sizes: list[int], cuts: l
     assert sorted(committed) == sorted((at, n) for at in places for n in range(stops[at.topic][at.partition]))
 
 
-def test_offsets_are_summed_over_partitions(log: Log) -> None:
-    """Lag counts from the committed offset, or from the beginning, and is never negative."""
-    put(log, "a", 0, 5)
-    put(log, "a", 1, 2)
-    assert lag_on(log, "g", "a") == 7
-    log.reset("g", "a", [4, 2])
-    assert lag_on(log, "g", "a") == 1
-    assert between([3, 0], [1, 2]) == 2
-
-
 def test_first_and_last_record_pass_heartbeats(log: Log) -> None:
     """Heartbeats and tombstones are skipped."""
     beat = Output("a", 0, b"heartbeat", b"", {HEADER: "1"})
@@ -218,3 +199,122 @@ def test_first_and_last_record_pass_heartbeats(log: Log) -> None:
     assert last is not None and last.key == b"y"
     assert first_record(log, "a", 0, 3, 5) is None
     assert last_record(log, "a", 0, 3, 5) is None
+
+
+LIVE = names_of("live")
+
+
+class Hands:
+    """A clock that moves only by sleeping or working."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self.slept_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, wait_s: float) -> None:
+        self.now_s += wait_s
+        self.slept_s += wait_s
+
+
+class Scene:
+    """A log with the live topics, members of these groups, and their lag."""
+
+    def __init__(self, *groups: str) -> None:
+        self.hands = Hands()
+        self.log = MemoryLog(lease_ms=10**9)
+        self.log.create([Topic(topic, 1) for reads in live_reads(LIVE).values() for topic in reads])
+        self.members = [self.log.join(group, live_reads(LIVE)[group], member="m") for group in groups]
+        self.lag = LiveLag(self.log, self.hands.monotonic)
+
+    def append(self, topic: str, count: int) -> None:
+        self.log.append([Output(topic, 0, b"k", b"v") for _ in range(count)])
+
+    def refresh(self, after_s: float = 1.0) -> dict[str, int]:
+        """The groups behind after this many seconds."""
+        self.hands.now_s += after_s
+        self.lag.refresh(LIVE)
+        return dict(self.lag.behind)
+
+    def gate(self, **more: Any) -> LiveFirstThrottle:
+        return LiveFirstThrottle(self.lag, monotonic=self.hands.monotonic, sleep=self.hands.sleep, **more)
+
+
+def test_a_few_records_are_no_reason_to_wait() -> None:
+    """The normal lag of a live stage causes no wait; a larger lag does, and its group is named.
+
+    Requests of replays are no lag of live.
+    """
+    assert live_reads(LIVE)["score"] == ("score.requests",)
+    scene = Scene("measure")
+    scene.append("pages", 40)
+    assert scene.refresh() == {}
+    scene.append("pages", 60)
+    assert scene.refresh() == {"measure": 100}
+    assert scene.lag.text == "measure 100"
+
+
+def test_groups_without_members_cause_no_wait() -> None:
+    """A group without members is ignored, whatever its lag."""
+    scene = Scene("judge")
+    scene.append("pages", 1000)
+    assert scene.refresh() == {}
+    scene.members.append(scene.log.join("measure", ["pages"], member="m"))
+    assert scene.refresh(6.0) == {"measure": 1000}
+
+
+def test_a_backlog_that_stays_becomes_usual() -> None:
+    """A permanent backlog delays a replay for minutes, not for ever."""
+    scene = Scene("score")
+    scene.append("score.requests", 1000)
+    assert scene.refresh() == {"score": 1000}
+    waited = sum(bool(scene.refresh()) for _ in range(600))
+    assert 30 < waited < 200
+    scene.append("score.requests", 2000)
+    assert scene.refresh() == {"score": 3000}
+
+
+def test_the_throttle_ends_once_live_has_caught_up() -> None:
+    """It waits in short slices, within the allowed time, until live has caught up."""
+    scene = Scene("measure")
+    gate = scene.gate()
+    assert not gate.hold(0.5)
+    assert scene.hands.slept_s == 0.0
+    scene.append("pages", 500)
+    scene.refresh()
+    assert gate.hold(0.5)
+    assert 0 < scene.hands.slept_s <= 0.5
+    assert not gate.hold(0.0)
+    scene.lag.behind = {}
+    assert not gate.hold(0.5)
+
+
+def test_a_replay_works_a_tenth_of_the_time() -> None:
+    """If live is always behind, it works a tenth of the time, neither much more nor less."""
+    scene = Scene("measure")
+    waited_s: list[float] = []
+    gate = scene.gate(on_wait=waited_s.append)
+    scene.append("pages", 10**4)
+    scene.refresh()
+    worked_s = 0.0
+    for _ in range(5000):
+        if not gate.hold(0.5):
+            scene.hands.now_s += 0.2
+            worked_s += 0.2
+    share = worked_s / (worked_s + scene.hands.slept_s)
+    assert 0.8 * MIN_WORK_SHARE < share < 1.25 * MIN_WORK_SHARE
+    assert abs(sum(waited_s) - scene.hands.slept_s) < 1e-6
+
+
+def test_work_in_calm_times_buys_no_long_wait() -> None:
+    """After an hour without a wait the longest wait is ten seconds."""
+    scene = Scene("measure")
+    gate = scene.gate()
+    scene.hands.now_s += 3600
+    scene.append("pages", 10**4)
+    scene.refresh()
+    while gate.hold(0.5):
+        pass
+    assert scene.hands.slept_s < 10.5

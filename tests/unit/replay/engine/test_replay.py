@@ -125,26 +125,6 @@ def test_a_change_of_the_detector_is_a_replay(world: LiveWorld) -> None:
     assert counts_of(read_rows(world.log, "sites.detector")).unscored == 0
 
 
-def test_a_stopped_replay_is_resumed(world: LiveWorld) -> None:
-    """Stopped at any time and resumed by its name, it ends like an undisturbed replay."""
-    file = world.rules
-    world.replay(ruleset=file, name="whole")
-    world.tempo = Tempo(check_s=0.005, control_s=0.05, records=4)
-    run, ruleset = world.begin(ruleset=file, name="cut")
-    endings = []
-    for turn in range(20):
-        stop = threading.Event()
-        threading.Timer(0.02 * 1.4**turn, stop.set).start()  # a slow machine needs longer
-        endings.append(world.resume(run, ruleset, stop=stop))
-        if endings[-1] is Ending.DONE:
-            break
-        assert world.row("cut").state == RunStatus.RUNNING
-        run, ruleset = world.begin(name="cut")
-    assert endings[0] is Ending.STOPPED
-    assert endings[-1] is Ending.DONE
-    assert world.outcome("cut") == world.outcome("whole")
-
-
 def test_several_runs_at_once_do_not_touch_each_other(world: LiveWorld) -> None:
     """Three concurrent runs end like each alone."""
     begun = {f"r{least}": world.begin(ruleset=world.rules_file(least), name=f"r{least}") for least in (5, 20, 60)}
@@ -364,8 +344,8 @@ def test_a_replay_waits_for_live(world: LiveWorld, monkeypatch: pytest.MonkeyPat
     assert value("farmwatch_replay_eta_seconds", labels) == told[-1].eta_s == 0.0
 
 
-def test_the_stages_of_a_replay_decide_nothing(world: LiveWorld) -> None:
-    """TALLY of a run sends no decision to CRAWL, and no stage forwards heartbeats."""
+def test_the_stages_of_a_replay_forward_no_heartbeats(world: LiveWorld) -> None:
+    """No stage forwards heartbeats."""
     run, ruleset = world.begin(ruleset=world.rules_file(20), name="quiet")
     work = Replay(world.log, world.config, run, ruleset, "m", metrics=Metrics(), stop=threading.Event())
     for phase in phases_of(run):
@@ -373,9 +353,6 @@ def test_the_stages_of_a_replay_decide_nothing(world: LiveWorld) -> None:
         assert stage.forward is None
         assert stage.heartbeat_input == ""
         stage.close()
-    ends = world.log.end("decisions")
-    world.resume(run, ruleset)
-    assert world.log.end("decisions") == ends
 
 
 def html(number: int) -> str:

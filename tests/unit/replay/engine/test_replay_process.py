@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 from stream.embedded.log import EmbeddedLog
 from stream.schema.runs import RunStatus
 from tests.support.runs.replay_process import Command, flags_of
-from tests.support.runs.replay_world import PARTITIONS, LiveWorld, live_world
+from tests.support.runs.replay_world import LiveWorld, live_world
 
 pytestmark = pytest.mark.slow
 
@@ -28,29 +27,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWorld]:
     log = EmbeddedLog(folder / "log")
     yield live_world(folder, 4, 10, log)
     log.close()
-
-
-@contextmanager
-def replay(world: LiveWorld, *arguments: str, out: int, err: int) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the command with these descriptors, which are closed here."""
-    url = world.config.log.url
-    flags = ("--ruleset", world.rules, "--full-speed", "--log", url, "--set", f"log.partitions={PARTITIONS}")
-    command = [sys.executable, "-m", "farmwatch", "replay", *flags, *arguments]
-    process = subprocess.Popen(command, stdout=out, stderr=err)
-    for descriptor in {out, err}:
-        os.close(descriptor)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-
-
-def nobody() -> int:
-    """The write end of a pipe without a reader."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    return writer
 
 
 def test_a_follower_ends_when_its_reader_leaves(world: LiveWorld, tmp_path: Path) -> None:
@@ -71,14 +47,17 @@ def test_a_follower_ends_when_its_reader_leaves(world: LiveWorld, tmp_path: Path
     assert sum(map(int, filter(None, world.log.committed("judge.left", "features")))) == sum(world.log.end("features"))
 
 
-def test_a_bounded_run_is_done_without_a_reader(world: LiveWorld, tmp_path: Path) -> None:
+def test_a_bounded_run_is_done_without_a_reader(world: LiveWorld) -> None:
     """With `| head` the exit code reports the finished run, without a message about the pipe.
 
     The log of its stages is not among its messages, which name the address of the metrics once.
     """
-    said = tmp_path / "said"
-    with replay(world, "--name", "unread", out=nobody(), err=os.open(said, os.O_CREAT | os.O_WRONLY)) as process:
-        assert process.wait(_PATIENCE_S) == 0
+    reader, unread = os.pipe()
+    os.close(reader)
+    flags = ("--ruleset", world.rules, "--full-speed", *flags_of(world.config, ()))
+    command = [sys.executable, "-m", "farmwatch", "replay", *flags, "--name", "unread"]
+    ran = subprocess.run(command, stdout=unread, stderr=subprocess.PIPE, text=True, timeout=_PATIENCE_S, check=True)
+    os.close(unread)
     assert world.row("unread").state == RunStatus.DONE
-    assert "BrokenPipe" not in said.read_text() and "event=" not in said.read_text()
-    assert said.read_text().count("http:") == 1
+    assert "BrokenPipe" not in ran.stderr and "event=" not in ran.stderr
+    assert ran.stderr.count("http:") == 1

@@ -9,7 +9,6 @@ from contextlib import closing
 import msgspec
 import pytest
 
-from farmwatch.config.opening import open_configured
 from farmwatch.terminal.remedies import in_full
 from filters.rules.ruleset import load_ruleset
 from filters.stages.judge import JudgeStage
@@ -27,7 +26,7 @@ from stream.schema.records import SiteState, encode
 from stream.schema.runs import Alias, Gap, Run, RunStatus
 from stream.text.user_errors import Exit, FarmwatchError, NotFound
 from tests.support.front_door import PARTITIONS, Runner
-from tests.support.runs.cutover_world import CutoverWorld, config_of
+from tests.support.runs.cutover_world import CutoverWorld
 from tests.support.runs.replay_world import count_writers, put_rows
 
 
@@ -269,33 +268,31 @@ def test_the_command_refuses_with_its_exit_code(
     assert (ran.code, said in ran.err) == (code, True), ran.err
 
 
-def test_a_detector_without_numbers_for_the_site_method_is_refused(world: CutoverWorld, farmwatch: Runner) -> None:
-    """TALLY could not process the run: the cutover is refused, instead of a role that does not start."""
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"site_method": '{"method":"sprt","of":"later"}'}, "has a site method that this farmwatch cannot read"),
+        (
+            {"site_method": '{"method":"sprt","numbers":{"p0":0.9,"p1":0.6},"close_after_ms":1}'},
+            "has a site method that this farmwatch cannot read",
+        ),
+        ({"detector": "binoculars/a+b@2/bf16/512/none"}, "uses scores of binoculars/"),
+    ],
+    ids=["another field", "numbers that it refuses", "a detector without numbers"],
+)
+def test_a_run_that_tally_cannot_process_is_refused(
+    world: CutoverWorld, farmwatch: Runner, more: dict[str, str], said: str
+) -> None:
+    """Its site method is of another version, or nowhere: it does not become live, and the doctor reports a live one."""
     run = world.begin("r1")
     world.replay(run)
-    put_rows(world.log, msgspec.structs.replace(run, detector="binoculars/a+b@2/bf16/512/none"))
-    ran = farmwatch("cutover", "r1", "--log", world.config.log.url)
-    assert (ran.code, "the run r1 uses scores of binoculars/" in ran.err) == (Exit.PROBLEM, True), ran.err
-    with closing(open_configured(config_of(world.config.log.url))) as log:
-        assert _alias(log) == ("live", "", 0)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ['{"method":"sprt","of":"later"}', '{"method":"sprt","numbers":{"p0":0.9,"p1":0.6},"close_after_ms":1}'],
-    ids=["another field", "numbers that it refuses"],
-)
-def test_an_unreadable_site_method_is_refused(world: CutoverWorld, farmwatch: Runner, text: str) -> None:
-    """A run of another version of farmwatch cannot be processed, so it does not become live.
-
-    `runs show` reports it, and the doctor if it is live.
-    """
-    world.replay(world.begin("r1", site_method=text))
+    put_rows(world.log, msgspec.structs.replace(run, **more))
     log = ("--log", world.config.log.url)
     ran = farmwatch("cutover", "r1", *log)
-    assert (ran.code, "the run r1 has a site method that this farmwatch cannot read" in ran.err) == (1, True), ran.err
+    assert (ran.code, f"the run r1 {said}" in ran.err) == (Exit.PROBLEM, True), ran.err
     assert _alias(world.log) == ("live", "", 0)
-    assert "site method: of another version of farmwatch" in farmwatch("runs", "show", "r1", *log).out
+    of_another = "site method: of another version of farmwatch" in farmwatch("runs", "show", "r1", *log).out
+    assert of_another is ("site_method" in more)
     put_rows(world.log, Alias(run="r1", before="live", number=1))
     told = farmwatch("doctor", *log)
     assert "FAIL  live run     the live run r1 cannot be processed" in told.out, told

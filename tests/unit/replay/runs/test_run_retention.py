@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from farmwatch.config.topic_limits import limits_of
-from farmwatch.upkeep.retention import RetentionRounds
+from farmwatch.daemon.maintenance import RetentionRounds
 from filters.rules.ruleset import load_ruleset
 from filters.stages.judge import JudgeStage
 from replay.live.cutover import CutoverRequest, cut_over

@@ -11,7 +11,17 @@ from filters.rules.ruleset import load_ruleset
 from filters.stages.judge import JudgeStage
 from filters.stages.measure import MeasureStage
 from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
-from replay.runs.topology import MAX_LAG, READS, lag_by_group, lag_of, reads_of_live, records_behind, topic_states
+from replay.runs.topology import (
+    MAX_LAG,
+    MAX_OTHER_SCORES,
+    READS,
+    between,
+    lag_by_group,
+    lag_of,
+    reads_of_live,
+    records_behind,
+    topic_states,
+)
 from scoring.stages.score import ScoreStage, score_key
 from scoring.stages.tally import TallyStage
 from stream.log.contract import Log, Output, Topic
@@ -74,6 +84,7 @@ def test_lag_counts_uncommitted_records() -> None:
     (state,) = [state for state in topic_states(log) if state.name == FEATURES]
     assert (state.records, state.lag) == (3, {"judge": 2})
     assert lag_of(log, "tally") == 2
+    assert between([3, 0], [1, 2]) == 2  # never negative
 
 
 def beats(log: Log, topic: str, number: int) -> None:
@@ -88,8 +99,8 @@ def world(tmp_path: Path) -> LiveWorld:
     return made
 
 
-def lag(world: LiveWorld, limit: int = MAX_LAG, **more: int) -> dict[str, int]:
-    return lag_by_group(world.log, Control(world.log), world.row("mine"), limit, **more)
+def lag(world: LiveWorld, limit: int = MAX_LAG) -> dict[str, int]:
+    return lag_by_group(world.log, Control(world.log), world.row("mine"), limit)
 
 
 def test_heartbeats_are_no_lag(world: LiveWorld) -> None:
@@ -114,19 +125,10 @@ def test_records_between_heartbeats_are_counted(world: LiveWorld) -> None:
 
 def test_a_large_lag_counts_by_offsets(world: LiveWorld) -> None:
     """Beyond the limit of a cutover the rest counts by offsets, without reading, and never too low."""
-    world.feed(features_of_pages(2, 2, world.epoch, seed=2))
+    world.log.append([Output(HITS, 0, b"k", b"v")] * (MAX_LAG + 50))
     beats(world.log, HITS, 30)
-    beats(world.log, FEATURES, 30)
-    found = sum(lag(world, 2, exact=2).values())
-    assert 8 < found <= 8 + 63
-
-
-def scores(world: LiveWorld, number: int, detector: str) -> None:
-    for text in range(number):
-        site, digest = f"s{text % 7}.example", f"{text:032x}"
-        request = ScoreRequest(id="r", site=site, page_id="p", url=f"https://{site}/", text_digest=digest, text="t")
-        made = score_of(request, detector)
-        world.log.append([output(SCORES, made, score_key(made))])
+    assert lag(world, MAX_LAG + 50)["tally.mine"] == MAX_LAG + 50
+    assert lag(world, 5)["tally.mine"] == MAX_LAG + 80
 
 
 def test_scores_of_other_detectors_are_no_lag(world: LiveWorld) -> None:
@@ -134,9 +136,15 @@ def test_scores_of_other_detectors_are_no_lag(world: LiveWorld) -> None:
 
     Beyond a limit the rest counts by offsets, and never too low.
     """
-    scores(world, 40, OTHER_DETECTOR)
-    scores(world, 3, DETECTOR)
-    assert lag(world, 5, exact=5) == {"judge.mine": 0, "tally.mine": 3}
+    request = ScoreRequest(id="r", site="s0.example", page_id="p", url="u", text_digest="f" * 32, text="t")
+    other, own = (
+        output(SCORES, made, score_key(made))
+        for made in (score_of(request, OTHER_DETECTOR), score_of(request, DETECTOR))
+    )
+    others = [other] * MAX_OTHER_SCORES
+    world.log.append([*others, own, own, own])
+    assert lag(world, 5) == {"judge.mine": 0, "tally.mine": 3}
     moved = cut_over(world.log, CutoverRequest("mine", "me", max_lag=3))
     assert moved.cutover is not None and moved.cutover.lag == 3
-    assert 3 < lag(world, 5, exact=5, max_other_scores=10)["tally.mine"] <= 3 + 40 - 10
+    world.log.append([*others[:9], *others[:9]])
+    assert 3 < lag(world, 5)["tally.mine"] <= 3 + 18
