@@ -58,8 +58,8 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
     "Detectors": {
         "detectors": ("detectors.detectors:detectors", "List the detectors, and whether each is calibrated."),
         "calibrate": ("detectors.calibrate:calibrate", "Choose a detector's threshold on labelled texts."),
-        "train-detector": ("lab.detector.command:train_detector", "Learn the numbers of the built-in detector."),
-        "train-sites": ("lab.sites.command:train_sites", "Learn how sites are told apart by their page scores."),
+        "train-detector": ("lab.detector.training:train_detector", "Learn the numbers of the built-in detector."),
+        "train-sites": ("lab.sites.training:train_sites", "Learn how sites are told apart by their page scores."),
     },
     "Checks": {
         "doctor": ("checks.installation:doctor", "Check the installation: OK, WARN or FAIL, and the remedy."),

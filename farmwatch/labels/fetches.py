@@ -31,17 +31,23 @@ class LabelledFetches:
     def __init__(self, file: Path) -> None:
         """Read the file; `-` is stdin. Raises FarmwatchError for an unreadable file, or one without a labelled page."""
         self._lines = JsonLines([file], PageLabel, "rulesets evaluate")
-        self._others = 0
         self._sites: dict[str, str] = {}  # fetch id -> site
         self.labels: list[Label] = []
-        for page in latest_judgements(self._judging()):
+        judging: list[PageLabel] = []
+        others = 0
+        for place, line in self._lines:
+            if not line.fetch_id:
+                others += 1
+            elif line.page_type and not line.site:
+                self._lines.bad(place, "no site, by which its page is found in the log")
+            else:
+                judging.append(line)
+        for page in latest_judgements(judging):
             self._sites[page.fetch_id] = page.site
             label = Label(source=file.name, id=page.fetch_id, place=str(file), url=page.url, page_type=page.page_type)
             self.labels.append(label)
-        if self._others:
-            message(
-                f"{counted(self._others, 'line')} left out: without a fetch_id, thus no judgement of a page of a log"
-            )
+        if others:
+            message(f"{counted(others, 'line')} left out: without a fetch_id, thus no judgement of a page of a log")
         if not self.labels:
             raise FarmwatchError(
                 f"{file}: it judges no page: name a file that `farmwatch label` wrote, or a folder of labelled pages"
@@ -85,12 +91,3 @@ class LabelledFetches:
                 yield from (features for _, features in records_of(Features, [record]))
                 if not labels:
                     return
-
-    def _judging(self) -> Iterator[PageLabel]:
-        for place, line in self._lines:
-            if not line.fetch_id:
-                self._others += 1
-            elif line.page_type and not line.site:
-                self._lines.bad(place, "no site, by which its page is found in the log")
-            else:
-                yield line

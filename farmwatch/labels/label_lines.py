@@ -16,7 +16,6 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
@@ -83,39 +82,33 @@ class LabelFile:
     def __iter__(self) -> Iterator[LabelledText]:
         """Raises FarmwatchError for an unreadable file or one without a label, and for a CSV without the columns."""
         is_csv = unpacked_name(self._file).endswith(".csv")
-        lines = self._said(self._csv() if is_csv else iter(self._lines))
-        for place, line in self._standing(lines):
+        for place, line in self._standing(self._csv() if is_csv else iter(self._lines)):
             try:
                 labelled = _labelled(place, line)
-                new = self._is_new(line, labelled)
+                if not self._is_new(line, labelled):
+                    continue
             except ValueError as error:
                 self.bad(place, error)
             else:
-                if new:
-                    yield labelled
-
-    def _said(self, lines: Iterator[tuple[str, LabelLine]]) -> Iterator[tuple[str, LabelLine]]:
-        """The lines with a label, or with an empty one."""
-        labelled = sample = False
-        for place, line in lines:
-            if line.label is not None:
-                labelled = True
-                yield place, line
-            else:
-                sample = sample or line.fetch_id is not None
-                self.bad(place, "no label")
-        if not labelled and self._lines.skipped:
-            how = f"`farmwatch label {self._file}` asks for those of a sample" if sample else _LINES
-            raise FarmwatchError(f"{self._file}: no line has a label: {how}")
+                yield labelled
 
     def _standing(self, lines: Iterator[tuple[str, LabelLine]]) -> Iterator[tuple[str, LabelLine]]:
         """All lines but replaced or withdrawn judgements and those without a label; judgements come last."""
         judged: dict[str, tuple[str, LabelLine]] = {}
+        is_labelled = is_sample = False
         for place, line in lines:
+            if line.label is None:
+                is_sample = is_sample or line.fetch_id is not None
+                self.bad(place, "no label")
+                continue
+            is_labelled = True
             if line.fetch_id is None or line.detector is not None:
                 yield place, line
             else:
                 judged[line.fetch_id] = place, line
+        if not is_labelled and self._lines.skipped:
+            how = f"`farmwatch label {self._file}` asks for those of a sample" if is_sample else _LINES
+            raise FarmwatchError(f"{self._file}: no line has a label: {how}")
         for place, line in judged.values():
             if line.label != "":
                 yield place, line
@@ -154,13 +147,24 @@ class LabelFile:
         return self._lines.end()
 
     def _csv(self) -> Iterator[tuple[str, LabelLine]]:
-        with binary_input(self._file) as stream:
-            yield from self._rows(stream)
-
-    def _rows(self, stream: BinaryIO) -> Iterator[tuple[str, LabelLine]]:
         csv.field_size_limit(_CELL_CAP_CHARACTERS)
-        rows = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline=""))
-        header = next(rows, [])
+        with binary_input(self._file) as stream:
+            rows = csv.reader(io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline=""))
+            names = self._names(next(rows, []))
+            while True:
+                try:
+                    cells = next(rows, None)
+                    if cells is None:
+                        return
+                    if cells and len(cells) != len(names):
+                        raise ValueError(f"{len(cells)} cells, the header has {len(names)}")
+                    row = {name: cell for name, cell in zip(names, cells, strict=False) if cell and name in _FIELDS}
+                    if cells:
+                        yield f"line {rows.line_num}", msgspec.convert(row, LabelLine, strict=False)
+                except (csv.Error, ValueError) as error:  # msgspec's errors are ValueErrors
+                    self.bad(f"line {rows.line_num}", error)
+
+    def _names(self, header: list[str]) -> list[str]:
         own = {named: column for column, named in self._columns.items()}  # another column of that name is ignored
         names = [self._columns.get(column, "" if column in own else column) for column in header]
         for wanted, column in (("label", "--label-column"), ("score", "--score-column")):
@@ -172,18 +176,7 @@ class LabelFile:
         twice = sorted({name for name in names if name in _FIELDS and names.count(name) > 1})
         if twice:
             raise FarmwatchError(f"{self._file}: several columns {twice[0]!r}: leave one of them")
-        while True:
-            try:
-                cells = next(rows, None)
-                if cells is None:
-                    return
-                if cells and len(cells) != len(names):
-                    raise ValueError(f"{len(cells)} cells, the header has {len(names)}")
-                row = {name: cell for name, cell in zip(names, cells, strict=False) if cell and name in _FIELDS}
-                if cells:
-                    yield f"line {rows.line_num}", msgspec.convert(row, LabelLine, strict=False)
-            except (csv.Error, ValueError) as error:  # msgspec's errors are ValueErrors
-                self.bad(f"line {rows.line_num}", error)
+        return names
 
 
 _FIELDS = frozenset(LabelLine.__struct_fields__)

@@ -9,7 +9,8 @@ combination of their hashes with odd factors (the primes of xxHash), mixed by Mu
 *Shingles* (A. Z. Broder, "On the resemblance and containment of documents", 1997): the distinct hashes, 32 bits each; a
 foreign shingle matches one of 20,000 by chance once in 200,000 times. A text of fewer than five words is one shingle.
 
-*Sketch*: 64 places, see `filters.duplicates.sketch`.
+*Sketch* (likewise, by `rensa`): the smallest value of each of 64 seeded permutations of the shingles. The share of
+equal places in two sketches estimates the Jaccard similarity J of the sets, with standard error sqrt(J(1 - J) / 64).
 
 *Simhash* (M. S. Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002; for web pages G. S.
 Manku, A. Jain, A. Das Sarma, "Detecting near-duplicates for web crawling", WWW 2007): bit k is 1 if the features whose
@@ -25,14 +26,15 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
+import rensa
 import xxhash
-
-from filters.duplicates.sketch import sketch
 
 WORDS = 5  # of a shingle
 PERMUTATIONS = 64  # places of a sketch
 SIMHASH_CHARS = 5  # of the shortest word that is a feature of the simhash, if there is one
 _FACTORS = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
+_SEED = 5  # of the permutations
+_PIECE = 5_000  # hashes at a time: rensa starts threads for more
 _ROWS = 4096  # features at a time: their 64 bits take 2 MiB while weights are summed
 
 Hashes = npt.NDArray[np.uint64]
@@ -67,6 +69,16 @@ def outline(text: str, cap: int) -> Outline:
         sketch=sketch(shingles.astype(np.uint64), PERMUTATIONS).astype("<u4").tobytes(),  # without hashing them again
         shingles=shingles[:cap].astype("<u4").tobytes(),
     )
+
+
+def sketch(hashes: npt.NDArray[np.uint64], permutations: int) -> npt.NDArray[np.uint32]:
+    """The sketch of a set of at least one hash; the smallest value in each place of its pieces."""
+    smallest = np.full(permutations, np.iinfo(np.uint32).max, np.uint32)
+    for start in range(0, len(hashes), _PIECE):
+        piece = hashes[start : start + _PIECE]
+        digests = rensa.RMinHash.digest_matrix_from_flat_token_hashes(piece, [0, len(piece)], permutations, _SEED)
+        np.minimum(smallest, np.array(digests.to_rows()[0], np.uint32), out=smallest)
+    return smallest
 
 
 def _shingles(words: Hashes) -> npt.NDArray[np.uint32]:

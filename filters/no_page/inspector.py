@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import re2
 
 from filters.no_page.consent import is_about_consent, offers_choice, tells_reader_of_consent
-from filters.no_page.foreign import is_html
 from filters.no_page.outline import error_class, outline_of
 from filters.no_page.view import PROSE_SIZE, View, body_class, lowered, plain, size_of, title_of, view
 
@@ -62,6 +61,20 @@ _LABEL = re.compile(
     rb"<(?:button|a)(?: [^>]*+)?>((?:[^<]++|<(?!/?(?:button|a)[ >])){1,24})</(?:button|a)|value=[\"']([^\"'<>]{1,80})"
 )
 _ASKED = re.compile(rb"class=[\"']?(?:g-recaptcha|h-captcha|cf-turnstile|frc-captcha)[\"' >]")
+_XML = re.compile(
+    rb"<(?:rss|feed|rdf:rdf|urlset|sitemapindex|opml|svg|soap|wsdl|kml|gpx|error|response|listbucketresult)[\s:>]"
+)
+_ROOT = re.compile(rb"<[!?][^>]{0,2000}>|\s+")
+_JSON = re.compile(rb"[\[{] *(?:[\[{\"}\]]|-?\d)|\)\]\}'")
+_SCRIPT = re.compile(
+    rb"(?:[!;(+ ]*(?:async )?function[ (*]|(?:var|let|const) [\w${]+ *[=,;}]|[\"']use strict[\"']"
+    rb"|(?:window|document|self)[.\[]|import [\w{*\"']|define\(|[\w$.]{1,60}\( *[{\[\"']|/\*[!*]"
+    rb"|@(?:charset|import|media|font-face)|[\w.#*,: -]{1,80}\{[\w -]{1,40}:)"
+)
+_ELEMENT = re.compile(
+    rb"<(?:!doctype html|html|head|body|title|meta|link|div|p|br|a|table|span|h[1-6]|ul|ol|center|font|img|form|iframe"
+    rb"|script|noscript|section|article|main|frameset|pre|b|i|hr)[ />]"
+)
 
 _Found = tuple[set[str], set[str], set[str], set[str]]
 
@@ -92,7 +105,7 @@ def _reason(status: int, headers: Mapping[str, str], seen: View) -> str:
     for name, value, reason in _HEADERS:
         if value in headers.get(name, "-").lower() and name in headers:
             return reason
-    if not is_html(seen.document):
+    if not _is_html(seen.document):
         return "not_html" if seen.document.strip() else ""
     if seen.size > LONG:
         return ""
@@ -112,6 +125,23 @@ def _reason(status: int, headers: Mapping[str, str], seen: View) -> str:
         if _enough(reason, seen, titled, headed, marked, said, built):
             return reason
     return expected if seen.size <= BARE and _few_links(seen) else ""
+
+
+def _is_html(document: bytes) -> bool:
+    """Whether it is no feed, sitemap, JSON, script, style sheet, text or binary file; an empty document is no HTML."""
+    start = document.lstrip()
+    if _JSON.match(start) or _SCRIPT.match(start):
+        # a page may begin with a stray bracket or a line of script, but then its elements follow soon
+        return b"<html" in start[:4096] or b"<!doctype html" in start[:4096]
+    if start.startswith((b"<?xml", b"<!--", b"<")):
+        root = start[:4096]
+        while before := _ROOT.match(root):
+            root = root[before.end() :]
+        if _XML.match(root):
+            return False
+        if start.startswith(b"<?xml") and not _ELEMENT.search(root):
+            return False
+    return bool(_ELEMENT.search(document))
 
 
 def _found(seen: View) -> tuple[_Found, _Found]:

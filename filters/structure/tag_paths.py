@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from filters.duplicates.sketch import sketch
+from filters.duplicates.shingles import sketch
 from filters.structure.names import UNSEEN
 
 PLACES = 64  # of a page's sketch, a byte each

@@ -8,8 +8,8 @@ should have the same mix of topics; otherwise its AUROC is too good.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,7 +22,6 @@ TOGETHER = "all surely human"
 _CHAT = "chat"  # the domain of chat assistants' answers, which has no human texts of its own
 _LENGTHS = (60, 100, 150, 250, 400, 700)
 _PAGE_LENGTHS = (60, 100, 150, 300, 500)
-T = TypeVar("T")
 _SPLIT = re.compile("[-_.](?:train|training|dev|valid|validation|val|test)$")
 
 
@@ -126,23 +125,25 @@ def evaluate(
 ) -> DetectorEvaluation:
     """Compute every table; some thirty fits. `unseen` and `pages` are measured on only."""
 
-    def table(kind: str, names: Iterable[str], row: Callable[[Trainer, str], T]) -> list[T]:
-        rows = []
+    def left_out(kind: str, names: Iterable[str]) -> Iterator[str]:
         for name in sorted(set(names)):
             progress(f"without {kind} {name}")
-            rows.append(row(trainer, name))
-        return rows
+            yield name
 
     training, dev = trainer.training, trainer.dev
-    generators = table("generator", (sample.generator for sample in dev if sample.llm), _generator)
+    every_generator = (sample.generator for sample in dev if sample.llm)
+    generators = [_generator(trainer, name) for name in left_out("generator", every_generator)]
     known = [row.auroc for row in generators if row.auroc is not None]
     human, llm = (trainer.margins(model, _where(dev, llm=label)) for label in (False, True))
     return DetectorEvaluation(
         in_domain=auroc(human, llm) or 0.0,
         generators_mean=sum(known) / len(known) if known else 0.0,
-        domains=table("domain", (sample.domain for sample in [*training, *dev]), _domain),
+        domains=[_domain(trainer, name) for name in left_out("domain", (one.domain for one in [*training, *dev]))],
         generators=generators,
-        sources=table("human texts of", (sample.source for sample in training if not sample.llm), _source),
+        sources=[
+            _source(trainer, name)
+            for name in left_out("human texts of", (sample.source for sample in training if not sample.llm))
+        ],
         lengths=_lengths(trainer, model),
         unseen=measure_unseen(model, unseen, [*training, *dev]) if unseen else None,
         pages=measure_pages(model, pages),

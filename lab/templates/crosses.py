@@ -16,7 +16,7 @@ import numpy as np
 import xxhash
 from lxml import etree
 
-from filters.duplicates.sketch import sketch
+from filters.duplicates.shingles import sketch
 from filters.structure import tag_paths as structure
 
 Tokens = frozenset[int]

@@ -11,27 +11,39 @@ database is opened again. FOLDER takes 8 GB for ten million URLs, removed at the
 
 from __future__ import annotations
 
+import os
+import random
 import shutil
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any
 
 from crawler.fetch.jobs import FetchResult, Job
 from crawler.frontier.frontier import Frontier
-from crawler.frontier.rows import site_of_key
+from crawler.frontier.rows import TOTALS_KEY, Priority, UrlRow, site_of_key
+from crawler.frontier.site_store import SiteStore
+from crawler.frontier.statuses import Status
 from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
+from stream.embedded.log import EmbeddedLog
+from stream.kafka.state import LocalState
+from stream.log.contract import Commit, StateChange, StateReader, partition_of
+from stream.log.sql_state import MemoryState
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
+from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, all_topics
 from stream.schema.vocabulary import FetchOutcome
-from tests.bench.frontier_builder import PARTITIONS, EmbeddedShelf, LocalShelf, Shelf, build, settle_cache, size_bytes
 from tests.bench.timing import argument, wall_and_cpu_s
 
+PARTITIONS = 4
+SIZES = (1, 1, 1, 10, 10, 10, 40, 40, 40, 100, 400)  # URLs per site, in turn; 59 on average
+_SITES_A_COMMIT = 400
+_HOUR_MS = 3_600_000
+_READ_BYTES = 1 << 20
 SMALLEST = 10_000
 _CLAIMS = 128  # the smallest frontier has 170 sites, and none is claimed twice
 _ROUNDS = 5
@@ -85,7 +97,7 @@ def _measure(kind: Callable[[Path], Shelf], folder: Path, size: int) -> tuple[Co
                 shutil.rmtree(folder)
                 started = time.monotonic()
                 shelf = kind(folder)
-                rows = build(shelf, size, settings, now_ms, lambda made: _tell(made, size))
+                rows = build(shelf, size, settings, now_ms)
                 shelf.close()
                 built_s = time.monotonic() - started
                 bytes_a_url = size_bytes(folder) / size
@@ -143,9 +155,19 @@ def _frontier(state: KeyedState, settings: CrawlSettings, robots: RobotsShelf, n
 
 
 def _answer(job: Job, now_ms: int) -> FetchResult:
-    html: dict[str, Any] = {"headers": {"content-type": "text/html"}, "content_type": "text/html"}
-    html |= {"encoding": "utf-8", "body": _BODY, "packed": b"packed", "duration_ms": 100, "status": 200}
-    return FetchResult(job=job, outcome=FetchOutcome.FETCHED, started_ms=now_ms, final_url=job.url, **html)
+    return FetchResult(
+        job=job,
+        outcome=FetchOutcome.FETCHED,
+        started_ms=now_ms,
+        status=200,
+        final_url=job.url,
+        headers={"content-type": "text/html"},
+        content_type="text/html",
+        encoding="utf-8",
+        body=_BODY,
+        packed=b"packed",
+        duration_ms=100,
+    )
 
 
 def _median(costs: list[Cost]) -> Cost:
@@ -163,9 +185,140 @@ def _row(costs: Sequence[Cost], form: str) -> str:
     )
 
 
-def _tell(made: int, size: int) -> None:
-    if size >= 1_000_000 and sys.stderr.isatty():
-        print(f"\r{made:10} of {size} URLs built", end="\r", file=sys.stderr, flush=True)
+class EmbeddedShelf:
+    """On the embedded log: one database for all partitions."""
+
+    name = "embedded log"
+
+    def __init__(self, folder: Path) -> None:
+        self._log = EmbeddedLog(folder)
+        self._log.create(all_topics(PARTITIONS, "bench"))
+        self._member = self._log.join("crawl", [HITS, DECISIONS], member="bench", store=FRONTIER_STORE)
+        self._member.poll(0, 1, 1)
+
+    def reader(self, partition: int) -> StateReader:
+        return self._member.state(partition)
+
+    def write(self, changes: Mapping[int, Sequence[StateChange]], now_ms: int) -> None:
+        self._member.poll(0, 1, 1)
+        self._member.commit(Commit(state=dict(changes)))
+
+    def close(self) -> None:
+        self._member.close()
+        self._log.close()
+
+
+class LocalShelf:
+    """The local copies of the Kafka log: a database per partition. Kafka's own part of a commit is left out."""
+
+    name = "Kafka's local state"
+
+    def __init__(self, folder: Path) -> None:
+        now_ms = int(time.time() * 1000)
+        self._states = [
+            LocalState(folder / f"{partition}.sqlite", "bench", now_ms=now_ms, max_age_ms=24 * _HOUR_MS)
+            for partition in range(PARTITIONS)
+        ]
+
+    def reader(self, partition: int) -> StateReader:
+        return self._states[partition]
+
+    def write(self, changes: Mapping[int, Sequence[StateChange]], now_ms: int) -> None:
+        for partition, made in changes.items():
+            state = self._states[partition]
+            state.apply(made, state.next_offset + len(made), now_ms)
+
+    def close(self) -> None:
+        for state in self._states:
+            state.close()
+
+
+Shelf = EmbeddedShelf | LocalShelf  # the store of a frontier
+
+
+def build(shelf: Shelf, urls: int, settings: CrawlSettings, now_ms: int) -> int:
+    """Fill `shelf` with sites that have this many URLs in total; returns the number of rows.
+
+    Every site is due, in an order that does not depend on that of the keys. The first of its URLs is a hit, and a third
+    is fetched and waits for a re-visit.
+    """
+    totals: list[bytes | None] = [None] * PARTITIONS
+    chance = random.Random(7)
+    made = rows = 0
+    sites = _sites(urls)
+    while chunk := [site for site, _ in zip(sites, range(_SITES_A_COMMIT), strict=False)]:
+        states = [KeyedState(_state_of(value)) for value in totals]
+        for site, size in chunk:
+            _add_site(states[partition_of(site, PARTITIONS)], site, size, settings, now_ms, chance)
+            made += size
+        for partition, state in enumerate(states):
+            totals[partition] = state.get(TOTALS_KEY)
+        changes = {partition: state.changes() for partition, state in enumerate(states)}
+        shelf.write(changes, now_ms)
+        rows += sum(change.key != TOTALS_KEY for found in changes.values() for change in found)
+        if urls >= 1_000_000 and sys.stderr.isatty():
+            print(f"\r{made:10} of {urls} URLs built", end="\r", file=sys.stderr, flush=True)
+    return rows
+
+
+def _state_of(totals: bytes | None) -> MemoryState:
+    """Committed state of a frontier with the totals, and without the sites to come."""
+    state = MemoryState()
+    state.apply([] if totals is None else [StateChange(TOTALS_KEY, totals)])
+    return state
+
+
+def settle_cache(folder: Path, *, hold: bool) -> None:
+    """Have the system write the files and keep them in memory as far as it can, or drop them.
+
+    Otherwise new data is written while claims are timed, and machines with shared memory keep little of it.
+    """
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb", buffering=0) as file:
+                os.fsync(file.fileno())
+                if not hold:
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                while hold and file.read(_READ_BYTES):
+                    pass
+
+
+def size_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _sites(urls: int) -> Iterator[tuple[str, int]]:
+    number = 0
+    while urls > 0:
+        size = min(SIZES[number % len(SIZES)], urls)
+        yield f"site-{number:08}.example", size
+        urls -= size
+        number += 1
+
+
+def _add_site(
+    state: KeyedState, site: str, size: int, settings: CrawlSettings, now_ms: int, chance: random.Random
+) -> None:
+    store = SiteStore(state, settings, now_ms)
+    row = store.new_site(site)
+    row.origin = f"https://{site}"
+    row.robots_until = row.tdm_until = now_ms + 24 * _HOUR_MS
+    row.sitemaps_done = True
+    row.next_start = now_ms - 1 - chance.randrange(_HOUR_MS)
+    for number in range(size):
+        url = f"https://{site}/articles/{chance.randrange(10**9):09}/a-title-of-some-words-{number}.html"
+        if number % 3 == 1:
+            found = UrlRow(url, status=Status.FETCHED, visit=1, priority=Priority.LINK, depth=1, has_page=True)
+            found.etag = f'"{chance.getrandbits(64):016x}"'
+            row.fetched += 1
+            row.known += 1
+            store.schedule(row, found, now_ms - chance.randrange(_HOUR_MS))
+        elif number == 0:
+            store.queue(row, UrlRow(url, hits=[f"{chance.getrandbits(128):032x}"]))
+        else:
+            row.known += 1
+            store.queue(row, UrlRow(url, priority=Priority.LINK, depth=1))
+    store.save(row)
 
 
 if __name__ == "__main__":

@@ -76,14 +76,31 @@ def _rows(sites: int) -> Iterator[SiteState]:
     now_ms = int(time.time() * 1000)
     for n, (of, k) in enumerate(zip(scored.tolist(), flagged.tolist(), strict=True)):
         name, start = f"s{n}.d{n // 2}.example", now_ms - n % TERM_MS
-        of_search: dict[str, Any] = {"sources": [f"source{n % 4}"], "queries": [f"q{n % 500}"]}
-        of_search |= {"best_rank": 1 + n % 30, "days": [20_000 + n % 90]}
-        counts: dict[str, Any] = {"pages": of + 1, "articles": of, "scored": of, "flagged": k}
-        counts |= {"verdict": "undecided" if of else "unclassifiable", "llr": round(k - of / 7, 9)}
-        made_by = {"detector": DETECTOR, "ruleset": RULES.name, "digest": RULES.digest, "epoch": "e"}
-        made_by |= {"method": METHOD[0], "method_digest": METHOD[1]}
-        term = {"updated_at": start + of, "term_start": start, "term_end": start + TERM_MS}
-        row = SiteState(id=name, site=name, **counts | made_by | term)
+        of_search: dict[str, Any] = {
+            "sources": [f"source{n % 4}"],
+            "queries": [f"q{n % 500}"],
+            "best_rank": 1 + n % 30,
+            "days": [20_000 + n % 90],
+        }
+        row = SiteState(
+            id=name,
+            site=name,
+            verdict="undecided" if of else "unclassifiable",
+            detector=DETECTOR,
+            ruleset=RULES.name,
+            digest=RULES.digest,
+            method=METHOD[0],
+            method_digest=METHOD[1],
+            pages=of + 1,
+            articles=of,
+            scored=of,
+            flagged=k,
+            llr=round(k - of / 7, 9),
+            updated_at=start + of,
+            term_start=start,
+            term_end=start + TERM_MS,
+            epoch="e",
+        )
         if n % 10 or not of:
             yield msgspec.structs.replace(row, **of_search)
         else:

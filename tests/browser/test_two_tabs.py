@@ -18,6 +18,12 @@ from tests.support.front_door import PARTITIONS
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
 
+def put_site(console: ServedConsole, site: str) -> None:
+    row = SiteState(id=site, site=site)
+    with closing(open_log(console.log)) as log:
+        log.append([Output(SITES, partition_of(site, PARTITIONS), site.encode(), encode(row))])
+
+
 def test_of_two_tabs_the_second_is_told(small: ServedConsole, open_tab: OpenTab) -> None:
     """Both pause and resume the crawl, exclude a host and end that: each time one page says who was quicker."""
     pages = first, second = [open_tab(small, java_script_enabled=False).page for _ in range(2)]
@@ -36,9 +42,7 @@ def test_of_two_tabs_the_second_is_told(small: ServedConsole, open_tab: OpenTab)
 def test_with_script_a_tab_shows_new_records(small: ServedConsole, open_tab: OpenTab) -> None:
     """A site that is measured while the page is open is on it without a reload."""
     page = open_tab(small).open("/sites")
-    row = SiteState(id="new.example", site="new.example")
-    with closing(open_log(small.log)) as log:
-        log.append([Output(SITES, partition_of(row.site, PARTITIONS), row.site.encode(), encode(row))])
+    put_site(small, "new.example")
     expect(page.get_by_role("link", name="new.example")).to_be_visible()
 
 
@@ -49,9 +53,7 @@ def test_a_tab_that_is_shown_again_shows_what_came_meanwhile(small: ServedConsol
     hide = "is => { Object.defineProperty(document, 'hidden', {value: is, configurable: true});"
     hide += "document.dispatchEvent(new Event('visibilitychange')); return source.readyState; }"
     assert page.evaluate(hide, True) == 2  # closed
-    row = SiteState(id="later.example", site="later.example")
-    with closing(open_log(small.log)) as log:
-        log.append([Output(SITES, partition_of(row.site, PARTITIONS), row.site.encode(), encode(row))])
+    put_site(small, "later.example")
     page.evaluate(hide, False)
     expect(page.get_by_role("link", name="later.example")).to_be_visible()
 

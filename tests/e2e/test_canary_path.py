@@ -25,7 +25,7 @@ from replay.runs.run_rules import RunRules
 from scoring.detectors.testing import FakeDetector
 from scoring.rates.canary import canary_name, is_canary
 from scoring.rates.canary_counts import canary_summary
-from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
+from scoring.rates.split_rates import RateQuery, rate_lines
 from scoring.sites.registry import site_method
 from scoring.stages.score import ScoreStage
 from scoring.stages.tally import TallyStage
@@ -110,9 +110,6 @@ class World:
     def _work(self, stage: Stage) -> None:
         work(self.log, stage, lambda: int(self.now_s * 1000))
 
-    def lines(self) -> list[RateLine]:
-        return rate_lines(read_sites(self.log), RateQuery(settings=self.config.rate, now_ms=int(self.now_s * 1000)))
-
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
@@ -120,21 +117,16 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     file = canary_file(tmp_path_factory.mktemp("canaries"))
     flags = [f"canary.file={file}", "measure.workers=1", f"log.partitions={PARTITIONS}"]
     world = World(load(None, flags, {}).config)
-    put_real_site(world.log)
+    site = "real.example"
+    for number in range(PAGES_EACH):
+        url = f"https://{site}/{number}"
+        html = page_of_text(f"Real {number}", prose(url, "LLM"))  # the pages are flagged
+        put(world.log, HITS, Hit(id=url, site=site, url=url, query_id="q", fetched_at=int(START_S * 1000)))
+        put(world.log, PAGES, fetched_page(url, html, fetched_at=1))
     with closing(world.measure), pytest.MonkeyPatch.context() as patch:
         patch.setattr("scoring.rates.canary_counts.CANARY_LEAST", 8)
         world.work()
         yield world
-
-
-def put_real_site(log: MemoryLog) -> None:
-    """Hits and fetched pages of a site whose pages are flagged."""
-    site = "real.example"
-    for number in range(PAGES_EACH):
-        url = f"https://{site}/{number}"
-        html = page_of_text(f"Real {number}", prose(url, "LLM"))
-        put(log, HITS, Hit(id=url, site=site, url=url, query_id="q", fetched_at=int(START_S * 1000)))
-        put(log, PAGES, fetched_page(url, html, fetched_at=1))
 
 
 def test_canaries_are_judged_like_any_site(world: World) -> None:
@@ -151,7 +143,8 @@ def test_canaries_are_judged_like_any_site(world: World) -> None:
 
 def test_they_correct_the_rate_and_do_not_count(world: World) -> None:
     """The rate covers the one real site, corrected by the canaries of each truth."""
-    (line,) = world.lines()
+    query = RateQuery(settings=world.config.rate, now_ms=int(world.now_s * 1000))
+    (line,) = rate_lines(read_sites(world.log), query)
     assert (line.sites, line.llm, line.judged_method) == (1, 1, "corrected by canaries")
     assert line.canary_remark is not None
     counts = {"llm_sites": 9, "llm_found": 8, "human_sites": 8, "called": 1}
@@ -166,7 +159,7 @@ def test_the_log_adds_up(world: World) -> None:
 
 
 def test_the_next_round_is_other_sites_and_the_same_counts(world: World) -> None:
-    """A day later the same contents have new site names, and the errors are counted once."""
+    """A day later the same contents have new names, the same verdicts, in file order, and errors counted once."""
     before = canary_summary(read_sites(world.log))
     world.now_s += world.config.canary.every_s
     world.work()
@@ -176,16 +169,9 @@ def test_the_next_round_is_other_sites_and_the_same_counts(world: World) -> None
     assert (after.sites, after.counts) == (before.sites, before.counts)
     assert after.last_at > before.last_at
     assert audit(world.log).ok
-
-
-def test_the_same_content_has_the_same_verdict_in_every_round(world: World) -> None:
-    """In each round, a site's pages are judged in file order, for any site name."""
-    if world.now_s == START_S:  # only in this test: a second round
-        world.now_s += world.config.canary.every_s
-        world.work()
     found: dict[str, set[tuple[str, int, float]]] = {}
     rounds: dict[str, set[int]] = {}
-    for row in read_sites(world.log):
+    for row in rows:
         name = canary_name(row.site)
         if name is not None:
             found.setdefault(name.content, set()).add((row.verdict, row.pages_used, row.llr))

@@ -52,14 +52,14 @@ def row_of(driver: Driver, site: str) -> SiteRow:
 
 
 class AnyPath(dict[str, object]):
-    """Routes of a site with one answer for all paths without their own."""
+    """Routes of a.test with one answer for all paths without their own; it has no robots.txt and no sitemap."""
 
-    def __init__(self, host: str, answer: object) -> None:
-        super().__init__()
-        self._host, self._answer = host, answer
+    def __init__(self, answer: object) -> None:
+        super().__init__({f"a.test/{name}": Reply(status=404) for name in ("robots.txt", "sitemap.xml")})
+        self._answer = answer
 
     def get(self, key: str, default: object = None) -> object:
-        return super().get(key) or (self._answer if key.startswith(self._host) else default)
+        return super().get(key) or (self._answer if key.startswith("a.test") else default)
 
 
 def test_a_challenged_page_is_fetched_later(loopback: Web) -> None:
@@ -82,8 +82,7 @@ def test_soft_404s_are_found_and_pages_are_kept(loopback: Web) -> None:
     async def missing(request: web.Request) -> web.StreamResponse:
         return text("Sorry", f"You may like number {next(numbers)}").response()
 
-    loopback.routes = AnyPath("a.test", missing)  # type: ignore[assignment]
-    loopback.routes |= {"a.test/robots.txt": Reply(status=404), "a.test/sitemap.xml": Reply(status=404)}
+    loopback.routes = AnyPath(missing)  # type: ignore[assignment]
     loopback.routes |= {f"a.test/real/{number}": text(f"Number {number}") for number in range(4)}
     urls = [*(f"http://a.test/gone/{n}" for n in range(6)), *(f"http://a.test/real/{n}" for n in range(4))]
     with driving(settings_for(loopback.target), Store(), inspector=FakeInspector()) as driver:
@@ -103,8 +102,7 @@ def test_soft_404s_are_found_and_pages_are_kept(loopback: Web) -> None:
 def test_a_rolled_back_probe_is_repeated_with_the_same_url(loopback: Web) -> None:
     """If its answer is lost before the commit, the probe comes again, and its outline is there for the first page."""
     may_answer = threading.Event()
-    loopback.routes = AnyPath("a.test", held(text("Sorry"), may_answer))  # type: ignore[assignment]
-    loopback.routes |= {"a.test/robots.txt": Reply(status=404), "a.test/sitemap.xml": Reply(status=404)}
+    loopback.routes = AnyPath(held(text("Sorry"), may_answer))  # type: ignore[assignment]
     with driving(settings_for(loopback.target), Store(), inspector=FakeInspector()) as driver:
         driver.round(hits_of("http://a.test/0"))
         driver.run_until(lambda: len(loopback.paths("a.test")) == 2)

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import random
 import time
 from collections import Counter
@@ -37,6 +36,7 @@ import pytest
 from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
 from stream.schema.records import Page
+from tests.support.sizes import kill_chance
 from tests.support.waiting import wait_until
 from tests.support.web.crawl_driver import crawl_settings
 from tests.support.web.crawl_process import FIRST, INSPECTS, Crawl
@@ -192,13 +192,11 @@ def crawl(
 
     With `together`, two processes start, and the second one stops once each has made so many requests.
     """
-    seed = int(os.environ.get("FARMWATCH_KILL_SEED", random.randrange(2**32)))
-    print(f"FARMWATCH_KILL_SEED={seed}")
-    chance = random.Random(seed)
+    chance = kill_chance()
     addresses = [_address(n) for n in range(ADDRESSES)]
     killed: list[float] = []
     both = (0.0, 0.0)
-    with RawWeb(Answers(seed), addresses) as web:
+    with RawWeb(Answers(chance.getrandbits(32)), addresses) as web:
         wanted = [f"http://{host.name}/{n}" for host in ALL[:hosts] for n in range(pages)]
         with Crawl(folder, f"sqlite:{folder / 'log'}", settings(web.port), INSPECTS) as crawling:
             crawling.hits([make_hit({"url": url}) for url in wanted])

@@ -25,7 +25,7 @@ from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from stream.schema.records import Features, Hit, Page
 from tests.support.front_door import article_html
-from tests.support.web.crawl_driver import Driver, Store, hits_of, settings_for
+from tests.support.web.crawl_driver import crawl, driving, hits_of, settings_for
 from tests.support.web.loopback import Reply, Web, redirect
 from tests.support.web.warc_check import Read, assert_clean, finished, read_all
 
@@ -123,11 +123,7 @@ def features_of(pages: list[Page]) -> dict[str, Features]:
 
 def crawl_and_import(settings: CrawlSettings, hits: list[Hit]) -> tuple[list[Page], list[Page], list[Skipped]]:
     """The fetched pages of a crawl, and the pages and skipped records of its archive."""
-    driver = Driver(settings, Store())
-    try:
-        crawled = driver.run(hits)
-    finally:
-        driver.close()
+    crawled = crawl(settings, hits)
     found: list[ArchivedPage | Skipped] = []
     for file in finished(Path(settings.warc_folder)):
         with file.open("rb") as stream:
@@ -216,7 +212,6 @@ def test_a_disk_that_fills_stops_the_crawl_and_loses_no_page(
 ) -> None:
     """While the archive cannot be written, no site gets a request; afterwards crawl and archive are complete."""
     settings = settings_for(loopback.target, warc_folder=str(tmp_path))
-    driver = Driver(settings, Store())
     write = os.write
 
     def full(fd: int, data: bytes) -> int:
@@ -224,14 +219,11 @@ def test_a_disk_that_fills_stops_the_crawl_and_loses_no_page(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return write(fd, data)
 
-    try:
+    with driving(settings) as driver:
         driver.round(HITS)
-        until = time.monotonic() + 20
-        while len(driver.store.pages) < 3:
-            assert time.monotonic() < until
-            driver.round()
+        driver.run_until(lambda: len(driver.store.pages) >= 3)
         monkeypatch.setattr(os, "write", full)
-        refused, asked = 0, 0
+        refused, asked, until = 0, 0, time.monotonic() + 20
         while refused < 20:
             assert time.monotonic() < until
             try:
@@ -244,8 +236,6 @@ def test_a_disk_that_fills_stops_the_crawl_and_loses_no_page(
         assert len(loopback.seen) == asked
         monkeypatch.undo()
         crawled = [page for page in driver.run() if page.outcome == "fetched"]
-    finally:
-        driver.close()
     assert len({page.id for page in driver.store.pages}) == len(driver.store.pages)
     assert {hit.id for hit in HITS} == {hit for page in driver.store.pages for hit in page.hits}
     assert_clean(finished(tmp_path))

@@ -2,15 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from tests.support.pages.extraction_here import extracted_here
 
-import pytest
-
-from tests.support.pages.extraction_here import extract_here
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _extract_here() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        extract_here(patch)
-        yield
+__all__ = ["extracted_here"]

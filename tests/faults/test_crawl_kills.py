@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import bisect
-import os
-import random
 import shutil
 import subprocess
 import sys
@@ -27,7 +25,7 @@ from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
 from farmwatch.audit.audit import audit
 from tests.support.kafka_broker import own_broker
-from tests.support.sizes import LONG
+from tests.support.sizes import LONG, kill_chance
 from tests.support.waiting import wait_until
 from tests.support.web.crawl_driver import patient_settings
 from tests.support.web.crawl_process import INSPECTS, Crawl
@@ -78,9 +76,7 @@ def kill_often(
     crawl: Crawl, web: RawWeb, kills: int, most_s: float, killed: Callable[[], None] = lambda: None
 ) -> list[Kill]:
     """Run the crawl to its end, with this many kills; `killed` is called after each."""
-    seed = int(os.environ.get("FARMWATCH_KILL_SEED", random.randrange(2**32)))
-    print(f"FARMWATCH_KILL_SEED={seed}")
-    chance = random.Random(seed)
+    chance = kill_chance()
     crawl.hits([make_hit({"url": f"http://{site}:{web.port}/p/{n}"}) for site in SITES for n in range(3)])
     done: list[Kill] = []
     crawl.start()

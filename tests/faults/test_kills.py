@@ -5,8 +5,6 @@ On the embedded log the console is a role, too.
 
 from __future__ import annotations
 
-import os
-import random
 import time
 import uuid
 from contextlib import ExitStack
@@ -19,7 +17,7 @@ from farmwatch.demo.server import LoopbackWeb
 from stream.schema.topics import VERDICTS
 from tests.support.kafka_broker import Broker, own_broker
 from tests.support.processes.farm import PARTITIONS, Farm, Outcome, write_hits
-from tests.support.sizes import LONG
+from tests.support.sizes import LONG, kill_chance
 from tests.support.waiting import wait_until
 from tests.support.web.webs import Web, sample_web
 
@@ -58,9 +56,7 @@ def kill_and_compare(farm: Farm, hits: Path, kills: int, expected: Outcome, brok
 
     Without a broker there is a console, which is the second to be killed.
     """
-    seed = int(os.environ.get("FARMWATCH_KILL_SEED", random.randrange(2**32)))
-    print(f"FARMWATCH_KILL_SEED={seed}")
-    chance = random.Random(seed)
+    chance = kill_chance()
     farm.start(hits, console=broker is None)
     with farm.log() as log:
         wait_until(lambda: VERDICTS in log.topics() and any(log.end(VERDICTS)), farm.tail, SETTLE_S, every_s=0.5)

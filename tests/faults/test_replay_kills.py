@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import random
 import signal
 import time
 from collections import Counter
@@ -45,7 +43,7 @@ from tests.support.runs.replay_world import (
     requests_of,
     write_rules,
 )
-from tests.support.sizes import LONG
+from tests.support.sizes import LONG, kill_chance
 from tests.support.waiting import wait_until
 from tests.support.worlds import KafkaWorld
 
@@ -79,9 +77,7 @@ class Killing:
 
     def killed_runs(self, kills: int, longest_s: float, phases: set[str]) -> list[str]:
         """Finished runs, killed this often in total, and in each of `phases`; others begin as needed."""
-        seed = int(os.environ.get("FARMWATCH_KILL_SEED", random.randrange(2**32)))
-        print(f"FARMWATCH_KILL_SEED={seed}")
-        chance = random.Random(seed)
+        chance = kill_chance()
         names: list[str] = []
         while not self._is_killed_enough(kills, phases):
             names.append(f"killed-{len(names) + 1}")

@@ -63,27 +63,24 @@ TRAPS = [
         {"*": made(lambda v: page_of_links(v, iter(["deeper/", "x/../x/"])))},
         asks=paths("/x", "/deeper/", "/x/", "/deeper/deeper/", "/deeper/x/", "/x/deeper/"),
     ),
-    on_sitemap("sitemap-self", FETCHED, made(lambda v: sitemap_index(v, v.path, "/sitemap.xml"))),
-    on_sitemap("sitemap-nested", FETCHED, made(lambda v: sitemap_index(v, *(f"{v.path}{n}.xml" for n in range(100))))),
-    on_sitemap("sitemap-bomb", FETCHED, packed(gzip_bomb, "gzip", "application/xml")),
+    on_sitemap("sitemap-self", made(lambda v: sitemap_index(v, v.path, "/sitemap.xml"))),
+    on_sitemap("sitemap-nested", made(lambda v: sitemap_index(v, *(f"{v.path}{n}.xml" for n in range(100))))),
+    on_sitemap("sitemap-bomb", packed(gzip_bomb, "gzip", "application/xml")),
     # a gzip file that inflates to a gibibyte
     on_sitemap(
         "sitemap-gz-bomb",
-        FETCHED,
         reply(
             gzip_bomb(text=b"<url><loc>http://sitemap-gz-bomb.hostile.test/a</loc></url>"),
             content_type="application/gzip",
         ),
     ),
-    on_sitemap("sitemap-both-bomb", FETCHED, packed(lambda: gzip.compress(gzip_bomb()), "gzip", "application/gzip")),
+    on_sitemap("sitemap-both-bomb", packed(lambda: gzip.compress(gzip_bomb()), "gzip", "application/gzip")),
     # 8 MiB of URLs of other hosts
-    on_sitemap("sitemap-huge", FETCHED, reply("<urlset>" + f"<url><loc>http://{INTRANET}/a</loc></url>" * 200_000)),
-    on_sitemap(
-        "sitemap-endless", FETCHED, endless(head(content_type="application/xml"), b"<urlset><loc>http://a.test/</loc>")
-    ),
-    on_sitemap("sitemap-slow", FETCHED, endless(head(content_type="application/xml"), b"<", DRIP_S)),
-    on_sitemap("sitemap-laughs", FETCHED, reply(LAUGHS, content_type="application/xml")),
-    on_sitemap("sitemap-open", FETCHED, reply("<loc>" * 400_000)),
+    on_sitemap("sitemap-huge", reply("<urlset>" + f"<url><loc>http://{INTRANET}/a</loc></url>" * 200_000)),
+    on_sitemap("sitemap-endless", endless(head(content_type="application/xml"), b"<urlset><loc>http://a.test/</loc>")),
+    on_sitemap("sitemap-slow", endless(head(content_type="application/xml"), b"<", DRIP_S)),
+    on_sitemap("sitemap-laughs", reply(LAUGHS, content_type="application/xml")),
+    on_sitemap("sitemap-open", reply("<loc>" * 400_000)),
     on_robots("sitemap-away", FETCHED, robots_txt(f"Sitemap: http://{INTRANET}/secret\nSitemap: \x1b[2J\n")),
     Attack(
         "sitemap-twin",
@@ -102,9 +99,9 @@ TRAPS = [
         },
         asks=paths("/x", "/open"),
     ),
-    on_tdmrep("tdmrep-deep", FETCHED, reply("[" * 500_000, content_type="application/json")),
-    on_tdmrep("tdmrep-endless", FETCHED, endless(head(content_type="application/json"), b"[" * 4096)),
-    on_tdmrep("tdmrep-silent", FETCHED, silent()),
+    on_tdmrep("tdmrep-deep", reply("[" * 500_000, content_type="application/json")),
+    on_tdmrep("tdmrep-endless", endless(head(content_type="application/json"), b"[" * 4096)),
+    on_tdmrep("tdmrep-silent", silent()),
 ]
 
 ROBOTS = [

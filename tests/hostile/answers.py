@@ -238,9 +238,9 @@ def on_page(name: str, ends: Ends, handler: Handler, **more: Any) -> Attack:
     return Attack(name, ends, {"/x": handler, "/sitemap.xml": reply("", "404 Not Found")}, **more)
 
 
-def on_sitemap(name: str, ends: Ends, handler: Handler, **more: Any) -> Attack:
-    """An attack by a sitemap."""
-    return Attack(name, ends, {"/x": reply(TEXT), "*": handler, "/robots.txt": reply("", "404 Not Found")}, **more)
+def on_sitemap(name: str, handler: Handler) -> Attack:
+    """An attack by a sitemap, which costs no page."""
+    return Attack(name, FETCHED, {"/x": reply(TEXT), "*": handler, "/robots.txt": reply("", "404 Not Found")})
 
 
 def on_robots(name: str, ends: Ends, handler: Handler, **more: Any) -> Attack:
@@ -248,9 +248,9 @@ def on_robots(name: str, ends: Ends, handler: Handler, **more: Any) -> Attack:
     return Attack(name, ends, {"/robots.txt": handler, "*": reply(TEXT)}, **more)
 
 
-def on_tdmrep(name: str, ends: Ends, handler: Handler, **more: Any) -> Attack:
-    """An attack by tdmrep.json."""
-    return Attack(name, ends, {"/.well-known/tdmrep.json": handler, "*": reply(TEXT)}, **more)
+def on_tdmrep(name: str, handler: Handler) -> Attack:
+    """An attack by tdmrep.json, which costs no page."""
+    return Attack(name, FETCHED, {"/.well-known/tdmrep.json": handler, "*": reply(TEXT)})
 
 
 def sitemap_index(visit: Visit, *names: str) -> str:

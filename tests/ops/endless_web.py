@@ -10,20 +10,8 @@ from tests.support.web.article_head import ARTICLE_HEAD
 
 _SITES, _PAGES = 8, 300
 _WORDS = (
-    *("harbour", "garden", "market", "river", "winter", "summer", "letter", "window", "teacher", "village", "morning"),
-    *(
-        "story",
-        "bridge",
-        "station",
-        "kitchen",
-        "mountain",
-        "journey",
-        "painter",
-        "library",
-        "evening",
-        "island",
-        "road",
-    ),
+    "harbour garden market river winter summer letter window teacher village morning story bridge station kitchen"
+    " mountain journey painter library evening island road"
 )
 
 
@@ -65,6 +53,6 @@ class _Site(dict[str, Response]):
         chance = random.Random(f"{self._host}/{number}")
         sentences = []
         for _ in range(28):
-            one, two, three, four = chance.sample(_WORDS, 4)
+            one, two, three, four = chance.sample(_WORDS.split(), 4)
             sentences.append(f"When the {one} was near the {two}, they walked to the {three} and talked of the {four}.")
         return "".join(f"<p>{' '.join(sentences[start : start + 7])}</p>" for start in range(0, 28, 7))

@@ -31,33 +31,22 @@ class Pair(NamedTuple):
 
 
 def build_pair(
-    folder: Path,
-    architecture: Architecture = "falcon",
-    seed: int = 0,
-    *,
-    vocab: int = 300,
-    head_width: int | None = None,
-    hidden: int = 32,
-    layers: int = 2,
-    positions: int = 2048,
+    folder: Path, architecture: Architecture, *, head_width: int | None = None, positions: int = 2048
 ) -> Pair:
-    """Write an observer and a performer of `architecture` below `folder`; deterministic.
-
-    `vocab` is the tokenizer's size, `head_width` that of the models' output; default: `vocab` padded to 8.
-    """
+    """Write an observer and a performer below `folder`; `head_width` of their output: by default the words, to 8."""
     import torch
     import transformers
 
     quiet: Any = transformers.utils.logging.disable_progress_bar
     quiet()
     from_config: Any = transformers.AutoModelForCausalLM.from_config
-    tokenizer = build_tokenizer(architecture, vocab)
+    tokenizer = build_tokenizer(architecture)
     width = head_width or -(-tokenizer.get_vocab_size() // 8) * 8
     folders = []
-    for name, own_seed in (("observer", 2 * seed), ("performer", 2 * seed + 1)):
+    for seed, name in enumerate(("observer", "performer")):
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(own_seed)
-            model = from_config(_config(architecture, width, hidden, layers, positions))
+            torch.manual_seed(seed)
+            model = from_config(_config(architecture, width, positions))
         place = folder / name
         model.eval().save_pretrained(place)
         save_tokenizer(tokenizer, place, architecture)
@@ -102,16 +91,20 @@ def save_tokenizer(tokenizer: Tokenizer, folder: Path, architecture: Architectur
     fast(tokenizer_object=tokenizer, **names).save_pretrained(folder)
 
 
-def _config(architecture: Architecture, width: int, hidden: int, layers: int, positions: int) -> Any:
+def _config(architecture: Architecture, width: int, positions: int) -> Any:
     from transformers import AutoConfig
 
     for_model: Any = AutoConfig.for_model
     shared = {"vocab_size": width, "initializer_range": 0.3, "bos_token_id": 0, "eos_token_id": 0}
     if architecture == "gpt2":
-        return for_model("gpt2", n_embd=hidden, n_layer=layers, n_head=4, n_positions=positions, **shared)
-    shared |= {"hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": 4}
-    shared["max_position_embeddings"] = positions
+        return for_model("gpt2", n_embd=32, n_layer=2, n_head=4, n_positions=positions, **shared)
+    shared |= {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "max_position_embeddings": positions,
+    }
     if architecture == "falcon":
         return for_model("falcon", multi_query=True, parallel_attn=True, bias=False, **shared)
     shared["eos_token_id"] = 1
-    return for_model("llama", intermediate_size=2 * hidden, num_key_value_heads=2, **shared)
+    return for_model("llama", intermediate_size=64, num_key_value_heads=2, **shared)

@@ -81,8 +81,8 @@ def resampled(sites: Sequence[Site], llm: bool, budget: int, threshold: float, r
         yield from draws
 
 
-def run_sites(method: SiteMethod, draws: Iterator[Draw], runs: int, seed: int = 3) -> Found:
-    rng, found = np.random.default_rng(seed), Found(Counter(), [])
+def run_sites(method: SiteMethod, draws: Iterator[Draw], runs: int) -> Found:
+    rng, found = np.random.default_rng(3), Found(Counter(), [])
     for _, draw in zip(range(runs), draws, strict=False):
         verdict = method.decide(draw(rng))
         found.verdicts[verdict.verdict] += 1

@@ -55,22 +55,6 @@ class House:
         """The dotted name of a file."""
         return ".".join(file.relative_to(self.root).with_suffix("").parts).removesuffix(".__init__")
 
-    def circles(self) -> int:
-        """Groups of files that import each other."""
-        graph: dict[Path, set[Path]] = {}
-        for file, names in self.imported.items():
-            wanted = {f"{module}.{name}" for module, name in names.values()} | {module for module, _ in names.values()}
-            graph[file] = {self.modules[name] for name in wanted if name in self.modules} - {file}
-        return sum(1 for group in components(graph) if len(group) > 1)
-
-    def folder_circles(self) -> int:
-        """Groups of folders that import each other, each folder without those below it."""
-        graph: dict[Path, set[Path]] = {file.parent: set() for file in self.files}
-        for file, names in self.imported.items():
-            wanted = {f"{module}.{name}" for module, name in names.values()} | {module for module, _ in names.values()}
-            graph[file.parent] |= {self.modules[n].parent for n in wanted if n in self.modules} - {file.parent}
-        return sum(1 for group in components(graph) if len(group) > 1)
-
     def walk(self, start: str, package: str) -> tuple[int, int]:
         """Stays and files of a walk from the function `start` of a package."""
         stays: list[Path] = []
@@ -120,25 +104,6 @@ def functions(tree: ast.AST, owner: str = "") -> Iterator[tuple[str, Function]]:
             yield from functions(node, node.name if isinstance(node, ast.ClassDef) else owner)
 
 
-def components(graph: dict[Path, set[Path]]) -> Iterator[set[Path]]:
-    """Strongly connected components, by the reach of each node."""
-    reach: dict[Path, set[Path]] = {}
-    for start in graph:
-        reached, waiting = set[Path](), [start]
-        while waiting:
-            for node in graph.get(waiting.pop(), ()):
-                if node not in reached:
-                    reached.add(node)
-                    waiting.append(node)
-        reach[start] = reached
-    left = set(graph)
-    while left:
-        node = left.pop()
-        group = {node} | {other for other in reach[node] if node in reach.get(other, ())}
-        left -= group
-        yield group
-
-
 def body_lines(function: Function) -> int:
     """Lines of a body without its docstring."""
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
@@ -168,7 +133,6 @@ def measures(root: Path) -> Iterator[tuple[str, object]]:
     folders = Counter(file.parent for file in house.files if file.name != "__init__.py")
     folder, number = folders.most_common(1)[0]
     yield "fullest folder", f"{number} ({folder.relative_to(root)})"
-    yield "circles of files, of folders", f"{house.circles()}, {house.folder_circles()}"
     for start, package in WALKS.items():
         stays, files = house.walk(start, package)
         yield f"walk of {start}: stays, files, returns", f"{stays}, {files}, {stays - files}"

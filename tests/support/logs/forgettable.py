@@ -14,7 +14,6 @@ import zstandard
 from crawler.frontier.report import frontier_left
 from crawler.settings import CrawlSettings
 from crawler.stages.crawl import CrawlStage
-from farmwatch.config.config import Config
 from filters.measure.epoch import feature_epoch
 from filters.settings import MeasureSettings
 from scoring.lite_ngram.detector import LiteNgram
@@ -90,15 +89,6 @@ def crawl(log: Log, stage: CrawlStage) -> None:
         if not stage.in_flight and frontier_left(log, PARTITIONS).sites and not frontier_left(log, PARTITIONS).active:
             break
     member.close()
-
-
-def config_of(folder: Path, archive: Path, crawl_settings: CrawlSettings) -> Config:
-    """The configuration of that log."""
-    import msgspec
-
-    config = Config()
-    log = msgspec.structs.replace(config.log, url=f"sqlite:{folder}", partitions=PARTITIONS)
-    return msgspec.structs.replace(config, log=log, crawl=crawl_settings)
 
 
 def traces(folder: Path, archive: Path) -> list[str]:

@@ -5,7 +5,7 @@ Settings that differ only in limits measure the tests' pages alike and share the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import pytest
@@ -36,6 +36,14 @@ class ExtractionHere:
 def extract_here(monkeypatch: pytest.MonkeyPatch, user: str = "filters.stages.measure") -> None:
     """Let every MEASURE stage of this test, or another user of worker processes, extract in this process."""
     monkeypatch.setattr(f"{user}.ExtractionPool", ExtractionHere)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def extracted_here() -> Iterator[None]:
+    """For the conftest.py of a folder, all of whose MEASURE stages extract in the process of the test."""
+    with pytest.MonkeyPatch.context() as patch:
+        extract_here(patch)
+        yield
 
 
 def remember_extraction(monkeypatch: pytest.MonkeyPatch) -> None:

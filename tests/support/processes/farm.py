@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -26,7 +26,7 @@ from farmwatch.demo.server import LoopbackWeb
 from stream.log.contract import Log
 from stream.processing.heartbeat import is_heartbeat
 from stream.processing.metrics import Metrics
-from stream.schema.records import Score, SiteState, Verdict, decode
+from stream.schema.records import Record, Score, SiteState, Verdict, decode
 from stream.schema.roles import Role
 from stream.schema.topics import SCORES, SITES, VERDICTS
 from tests.support.pages.extraction_here import extract_here
@@ -34,6 +34,7 @@ from tests.support.paths import ROOT
 from tests.support.processes.roles_here import roles_at_work
 from tests.support.web.webs import Web
 
+R = TypeVar("R", bound=Record)
 QUICK = "tests.support.processes.quick_farmwatch"
 ROLES = ("crawl", "measure", "judge", "score", "tally")
 PARTITIONS = 4
@@ -172,24 +173,19 @@ class Outcome:
 
 
 def outcome(log: Log) -> Outcome:
-    result = Outcome({}, {}, {})
-    for partition in range(PARTITIONS):
-        for message in log.read(VERDICTS, partition):
-            if message.value and not is_heartbeat(message):
-                verdict = decode(Verdict, message.value)
-                result.verdicts[verdict.id] = msgspec.structs.replace(verdict, fetched_at=0, judged_at=0, first_at=0)
-        for message in log.read(SCORES, partition):
-            if message.value and not is_heartbeat(message):
-                score = decode(Score, message.value)
-                result.scores[f"{score.fetch_id} {score.detector}"] = msgspec.structs.replace(
-                    score, fetched_at=0, scored_at=0
-                )
-        for message in log.read(SITES, partition):
-            if message.value and not is_heartbeat(message):
-                row = decode(SiteState, message.value)
-                times = dict.fromkeys(("updated_at", "decided_at", "term_start", "term_end"), 0)
-                result.sites[row.site] = msgspec.structs.replace(row, **times)
-    return result
+    def records(topic: str, kind: type[R], *times: str) -> list[R]:
+        found = (message for partition in range(PARTITIONS) for message in log.read(topic, partition))
+        read = (decode(kind, message.value) for message in found if message.value and not is_heartbeat(message))
+        return [msgspec.structs.replace(record, **dict.fromkeys(times, 0)) for record in read]
+
+    verdicts = records(VERDICTS, Verdict, "fetched_at", "judged_at", "first_at")
+    scores = records(SCORES, Score, "fetched_at", "scored_at")
+    sites = records(SITES, SiteState, "updated_at", "decided_at", "term_start", "term_end")
+    return Outcome(
+        {verdict.id: verdict for verdict in verdicts},
+        {f"{score.fetch_id} {score.detector}": score for score in scores},
+        {row.site: row for row in sites},
+    )
 
 
 def write_hits(folder: Path, web: Web) -> Path:

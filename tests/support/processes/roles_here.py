@@ -13,13 +13,13 @@ from stream.schema.roles import Role
 
 
 @contextmanager
-def roles_at_work(config: Config, metrics: Mapping[Role, Metrics], *, cutover_check_s: float = 0.05) -> Iterator[None]:
+def roles_at_work(config: Config, metrics: Mapping[Role, Metrics]) -> Iterator[None]:
     """Roles in threads of this process, drained at the end; each counts in its metrics."""
     stop, failures = threading.Event(), list[BaseException]()
 
     def run(role: Role) -> None:
         try:
-            run_role(role, config, f"{role.value}-1", stop, metrics=metrics[role], cutover_check_s=cutover_check_s)
+            run_role(role, config, f"{role.value}-1", stop, metrics=metrics[role], cutover_check_s=0.05)
         except BaseException as error:  # noqa: BLE001 - told below, in the test's own thread
             failures.append(error)
 

@@ -48,7 +48,6 @@ from tests.support.processes.roles_here import roles_at_work
 from tests.support.runs.replay_world import at_end, put_rows, run_stage
 
 DETECTOR = "some-detector/1/x"
-_CUTOVER_CHECK_S = 0.05
 OTHER = "notes"  # a ruleset that differs from the default one
 
 
@@ -106,10 +105,6 @@ class CutoverWorld:
         put_rows(self.log, run, rulesets=[(rules.digest, rules.source)])
         return run
 
-    def begin_broken(self, name: str) -> Run:
-        """A row with a ruleset that is not in the log; the caller writes it."""
-        return Run(name=name, ruleset="gone", digest="0" * 16, detector=DETECTOR, epoch="e")
-
     def replay(self, run: Run) -> None:
         """Judge and tally all records as the run, and mark it as done."""
         names = run.names()
@@ -153,7 +148,7 @@ class CutoverWorld:
     def live(self, *roles: Role) -> Iterator[dict[Role, Metrics]]:
         """The roles in threads of this process, drained at the end; returns their metrics."""
         metrics = {role: Metrics() for role in roles}
-        with roles_at_work(self.config, metrics, cutover_check_s=_CUTOVER_CHECK_S):
+        with roles_at_work(self.config, metrics):
             yield metrics
 
 

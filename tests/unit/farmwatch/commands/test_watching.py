@@ -71,15 +71,6 @@ def test_rate_of_an_empty_log_warns_of_nothing(farmwatch: Runner, tmp_path: Path
     assert farmwatch("audit", "--log", url).code == Exit.OK
 
 
-def test_sites_shows_the_newest_row_of_each_site(farmwatch: Runner, finished: str) -> None:
-    """An older row of a site is not shown."""
-    rows = farmwatch("sites", "--json", "--log", finished).lines
-    assert [(row["site"], row["verdict"], row["pages"]) for row in rows] == [
-        ("b.example", "unclassifiable", 0),
-        ("kept.example", "llm", 2),
-    ]
-
-
 def test_sites_names_the_ruleset_of_each_row(farmwatch: Runner, finished: str) -> None:
     """A site judged by another ruleset shows its name and digest; JSON has both in full."""
     row = SiteState(id="c.example", site="c.example", detector=DETECTOR, ruleset="mine", digest="ef94c0de12345678")
@@ -147,14 +138,6 @@ def test_topics_forecasts_the_disk(farmwatch: Runner, tmp_path: Path) -> None:
     ]
     assert "retention ends the growth before the disk is full" in ran.err
     assert "the next round of retention frees about 1.8 MiB" in ran.err
-
-
-def test_topics_create_makes_the_log(farmwatch: Runner, tmp_path: Path) -> None:
-    """--create lays out an empty log; without it a missing folder is an error and is not created."""
-    url = f"sqlite:{tmp_path / 'new'}"
-    assert farmwatch("topics", "--log", url).code == Exit.UNAVAILABLE
-    assert not (tmp_path / "new").exists()
-    assert "hits" in farmwatch("topics", "--create", "--log", url).out
 
 
 def test_audit_json_counts_the_reasons(farmwatch: Runner, tmp_path: Path) -> None:

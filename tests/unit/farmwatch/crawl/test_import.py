@@ -30,8 +30,8 @@ from stream.schema.topics import HITS, ON_ONE_MACHINE, PAGES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Runner
 from tests.support.paths import ROOT
-from tests.support.web.warc_check import HTML, write
 from tests.support.web.warc_check import capture as captured
+from tests.support.web.warc_check import write
 
 
 def _known(log: Log) -> KnownHits:
@@ -98,14 +98,6 @@ def test_pages_and_their_hits_are_appended_once(farmwatch: Runner, tmp_path: Pat
     assert sorted(page.url for page in pages) == sorted(f"http://site{n % 3}.test/{n}" for n in range(9))
     assert {hit.id for hit in hits} == {ident for page in pages for ident in page.hits} and len(hits) == 9
     assert all(hit.imported and hit.source == "warc" for hit in hits)
-
-
-NO_PAGES = {
-    "parked": (200, b"<title>This domain is for sale</title><p>Buy this domain"),
-    "challenge": (403, b"<title>Just a moment...</title><script src=/cdn-cgi/challenge-platform/x></script>"),
-    "login_wall": (200, b"<title>Log in</title><h1>Log in</h1><form><input type=password></form>"),
-    "partial": (206, HTML),
-}
 
 
 def test_sites_and_the_source_can_be_chosen(farmwatch: Runner, tmp_path: Path, archives: list[Path]) -> None:

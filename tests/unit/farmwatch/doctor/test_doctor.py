@@ -220,27 +220,18 @@ def test_one_fault_of_the_log_is_one_line_with_one_remedy(
     assert {"clock", "search"} <= results.keys()
 
 
-def test_hits_from_the_future_are_a_fail(configure: Configure) -> None:
-    """Records an hour ahead of this machine's clock mean that one of the two clocks is wrong."""
-    config = configure()
-    _make(config, all_topics(2, "e"))
-    assert _found(config, "clock").state is not FAIL
-    with closing(open_log(config.log.url)) as log:
-        log.append([Output(HITS, 0, b"s", b"v", timestamp_ms=time.time_ns() // 1_000_000 + 3_600_000)])
-    assert _found(config, "clock").state is FAIL
-
-
 @pytest.mark.parametrize(
-    ("dated_s", "fetched_s", "state", "said"),
+    ("topic", "dated_s", "fetched_s", "state", "said"),
     [
-        ([3600], [0], FAIL, "the newest pages are from the future"),
-        ([0], [3600], FAIL, "the newest pages are from the future"),
-        ([3600, 0], [3600, 0], WARN, "some pages are from the future"),
-        ([0, 30], [0, 30], None, ""),
+        (HITS, [3600], [0], FAIL, "the newest hits are from the future"),
+        (PAGES, [3600], [0], FAIL, "the newest pages are from the future"),
+        (PAGES, [0], [3600], FAIL, "the newest pages are from the future"),
+        (PAGES, [3600, 0], [3600, 0], WARN, "some pages are from the future"),
+        (PAGES, [0, 30], [0, 30], None, ""),
     ],
 )
-def test_pages_from_the_future_are_told(
-    configure: Configure, dated_s: list[int], fetched_s: list[int], state: CheckState | None, said: str
+def test_records_from_the_future_are_told(
+    configure: Configure, topic: str, dated_s: list[int], fetched_s: list[int], state: CheckState | None, said: str
 ) -> None:
     """By the time of the record or of its fetch: the newest one is a FAIL, an older one a warning."""
     config, now_ms = configure(), time.time_ns() // 1_000_000
@@ -248,7 +239,7 @@ def test_pages_from_the_future_are_told(
     with closing(open_log(config.log.url)) as log:
         for dated, fetched in zip(dated_s, fetched_s, strict=True):
             page = Page(id="p", site="s", page_id="i", url="x", fetched_at=now_ms + 1000 * fetched)
-            log.append([Output(PAGES, 0, b"s", encode(page), timestamp_ms=now_ms + 1000 * dated)])
+            log.append([Output(topic, 0, b"s", encode(page), timestamp_ms=now_ms + 1000 * dated)])
     found = [result for result in examine(config) if result.check == "clock" and "future" in result.found]
     assert [(result.state, said in result.found) for result in found] == ([(state, True)] if state else [])
 

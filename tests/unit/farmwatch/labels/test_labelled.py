@@ -27,18 +27,14 @@ class Folder:
         self.root = root
 
     def page(self, source: str, html: str, **fields: Any) -> str:
-        """Add a page and its line; return the page's id."""
+        """Add a page and its line, with keys of others, which are ignored; return the page's id."""
         data = html.encode()
         ident = hashlib.sha256(data).hexdigest()
         (self.root / source / "html").mkdir(parents=True, exist_ok=True)
         self.file(source, ident).write_bytes(zstandard.compress(data))
-        self.line(source, json.dumps({"id": ident, "source": source, **fields}))
-        return ident
-
-    def line(self, source: str, text: str) -> None:
-        (self.root / source).mkdir(parents=True, exist_ok=True)
         with (self.root / source / "gold.jsonl").open("a") as gold:
-            gold.write(text + "\n")
+            gold.write(json.dumps({"id": ident, "source": "news of 2024", "colour": [1], **fields}) + "\n")
+        return ident
 
     def file(self, source: str, ident: str) -> Path:
         return self.root / source / "html" / f"{ident}.html.zst"
@@ -201,16 +197,6 @@ def test_a_page_that_cannot_be_extracted_is_no_damage(folder: Folder, told: list
     folder.page("a", "", url="http://s.example/empty", page_type="listing")
     (page,) = LabelledPages(folder.root, on_bad=told.append).measured(ONE_WORKER)
     assert page.features.extract_error and not told
-
-
-def test_a_line_may_say_where_it_comes_from(folder: Folder, told: list[str]) -> None:
-    """`source` and other unknown keys are ignored, with any value."""
-    ident = hashlib.sha256(b"<p>x</p>").hexdigest()
-    folder.page("a", "<p>y</p>")
-    folder.file("a", ident).write_bytes(zstandard.compress(b"<p>x</p>"))
-    folder.line("a", json.dumps({"id": ident, "source": "news of 2024", "colour": [1]}))
-    pages = LabelledPages(folder.root, on_bad=told.append)
-    assert [label.source for label in pages.labels] == ["a", "a"] and not told
 
 
 def test_sources_may_be_chosen(folder: Folder) -> None:

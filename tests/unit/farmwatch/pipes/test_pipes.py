@@ -190,13 +190,8 @@ def test_tally_and_estimate_end_in_a_rate(farmwatch: Runner, tmp_path: Path) -> 
     ]
     assert {"site", "verdict", "pages_used", "pages", "evidence"} <= set(sites[0])
     rate = farmwatch("estimate", _write(tmp_path, *sites)).json
-    assert (rate["judged_share"], rate["llm"], rate["classifiable"], rate["unclassifiable"], rate["sites"]) == (
-        0.5,
-        1,
-        2,
-        1,
-        3,
-    )
+    counts = {"llm": 1, "classifiable": 2, "unclassifiable": 1, "sites": 3}
+    assert rate["judged_share"] == 0.5 and rate.items() >= counts.items()
 
 
 def test_score_keeps_the_order_and_passes_the_site_through(farmwatch: Runner, tmp_path: Path) -> None:
@@ -283,9 +278,8 @@ def test_one_of_several_detectors_is_chosen(
     """
     ran = farmwatch("tally", "--detector", chosen, _write(tmp_path, *_flags(*detectors)))
     assert (ran.code, ran.err) == (Exit.PROBLEM if said.startswith("line") else Exit.OK, said)
-    sites = ran.lines
-    assert {site["detector"] for site in sites} == {of}
-    assert sum(site["pages"] for site in sites) == pages
+    assert {site["detector"] for site in ran.lines} == {of}
+    assert sum(site["pages"] for site in ran.lines) == pages
 
 
 def test_error_counts_of_estimate_come_together(farmwatch: Runner, tmp_path: Path) -> None:
@@ -325,7 +319,11 @@ def test_pipes_read_standard_input_and_mind_a_closed_reader(tmp_path: Path) -> N
     ("arguments", "code", "said"),
     [
         (["judge", "absent.jsonl"], Exit.UNAVAILABLE, "absent.jsonl: cannot be read"),
-        (["judge", "--ruleset", "defualt", "in.jsonl"], Exit.USAGE, "did you mean 'default'"),
+        (
+            ["judge", "--ruleset", "defualt", "in.jsonl"],
+            Exit.USAGE,
+            "known: c4, default, dolma, fineweb, gopher, notes, notes-run; did you mean 'default'",
+        ),
         (["score", "--detector", "falcon", "in.jsonl"], Exit.USAGE, "lite-ngram"),
     ],
 )

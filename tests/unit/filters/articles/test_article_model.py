@@ -86,12 +86,13 @@ def test_contributions_and_the_bias_are_the_logit(tokens: float | None, forms: i
 
 
 def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """The model and its digest survive; the digest depends on numbers, not on the card."""
+    """The model and its digest survive; the digest depends on numbers, not on the card. A new file is read again."""
     file = tmp_path / "mine.json"
     file.write_bytes(msgspec.json.encode(MODEL))
     assert load_model(str(file)) == MODEL
     assert msgspec.structs.replace(MODEL, card="other").digest == load_model(str(file)).digest
-    assert msgspec.structs.replace(MODEL, bias=(0.5, -1.001)).digest != MODEL.digest
+    file.write_bytes(_with(bias=[0.5, -1.001]))
+    assert load_model(str(file)).digest != MODEL.digest
 
 
 def test_the_shipped_model_reads_no_url() -> None:
@@ -146,15 +147,6 @@ def test_a_name_that_is_not_shipped_and_a_file_that_is_not_there_are_refused(tmp
         load_model("mine")
     with pytest.raises(BadModel, match="No such file"):
         load_model(str(tmp_path / "mine.json"))
-
-
-def test_a_file_that_was_trained_again_is_read_again(tmp_path: Path) -> None:
-    """A process that runs on gets the new numbers and their digest."""
-    file = tmp_path / "mine.json"
-    file.write_bytes(_with())
-    before = load_model(str(file)).digest
-    file.write_bytes(_with(bias=[0.25, 0.0]))
-    assert load_model(str(file)).digest != before
 
 
 def test_pages_together_have_the_logits_of_each_alone() -> None:

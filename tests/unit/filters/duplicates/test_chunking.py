@@ -74,20 +74,6 @@ def test_once_in_step_two_texts_are_cut_alike(data: bytes, before: bytes, other:
     assert [end for end in one if end > common] == [end for end in two if end > common]
 
 
-@settings(max_examples=100)
-@given(TEXTS, st.integers(0, 20_000), st.binary(min_size=1, max_size=200))
-def test_insertion_into_any_bytes(data: bytes, place: int, inserted: bytes) -> None:
-    """Cuts before an insertion stay; after the first common cut, all cuts move by the inserted length."""
-    place = min(place, len(data))
-    changed = data[:place] + inserted + data[place:]
-    old, new = cuts(data), cuts(changed)
-    assert [end for end in new if end < place] == [end for end in old if end < place]
-    moved = [end + len(inserted) for end in old if end > place]
-    after = [end for end in new if end > place + len(inserted)]
-    common = next((end for end in after if end in set(moved)), len(changed))
-    assert [end for end in after if end >= common] == [end for end in moved if end >= common]
-
-
 @settings(max_examples=40)
 @given(st.lists(st.text(alphabet="abc de", max_size=300), max_size=12))
 def test_chunk_names_the_bytes_of_each_chunk(lines: list[str]) -> None:

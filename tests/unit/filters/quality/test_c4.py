@@ -60,17 +60,6 @@ def test_citations_are_taken_out_before_the_end_is_looked_at_and_after_words_are
     assert clean("Kept [citation needed] as it is.").text == "Kept  as it is."
 
 
-def test_what_would_drop_the_page_is_counted_in_lines_that_came_so_far() -> None:
-    """A line is checked for lorem ipsum, then javascript, then brackets; lines without an end mark are skipped."""
-    found = clean("LOREM Ipsum dolor {sit}.\nlorem ipsum\n{ javascript here }.\nSome more {braces} here.\n{ no end")
-    assert (found.lorem_ipsum_lines, found.curly_bracket_lines) == (1, 2)
-
-
-def test_sentences_are_those_of_the_lines_kept() -> None:
-    """Only sentences of kept lines are counted."""
-    assert clean("One is here. Two is here.\nNot counted. Not at all\nThree is here.").sentences == 3
-
-
 def test_counts_stand_in_both_texts() -> None:
     """C4's three counts are those of the main text, even in the measures of the cleaned text."""
     both = measure_quality("Here is a {bracket}.\nAnd a line without an end")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import starmap
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,9 +24,17 @@ def verdict(*failed: str, unknown: tuple[str, ...] = (), disabled: tuple[str, ..
         value, threshold = None if name in unknown else 1.0, None if name in disabled else 1.0
         outcomes.append(RuleOutcome(name, value, ">=", threshold, outcome))
     in_order = [name for name in RULES if name in failed]
-    judged: dict[str, Any] = {"verdict": "dropped" if failed else "article", "first_failed": (*in_order, "")[0]}
-    judged |= {"failed": in_order, "rules": outcomes, "digest": digest}
-    return Verdict(id="p", site="s.example", page_id="p", url="", **judged)
+    return Verdict(
+        id="p",
+        site="s.example",
+        page_id="p",
+        url="",
+        verdict="dropped" if failed else "article",
+        first_failed=in_order[0] if in_order else "",
+        failed=in_order,
+        rules=outcomes,
+        digest=digest,
+    )
 
 
 def test_drops_are_counted_in_three_ways() -> None:

@@ -218,21 +218,8 @@ def test_templated_pages_are_dropped_where_a_ruleset_says_so(
     assert outcome(verdict, rule) == (None, "n/a")
 
 
-def test_quality_is_read_of_the_text_that_the_ruleset_names() -> None:
-    """A rule reads the measure of the text that the ruleset names; if that was not measured it is n/a."""
-    words = MEASURES.index("words")
-    values = {text: [None] * words + [count] for text, count in (("main", 60.0), ("c4", 40.0))}
-    page = msgspec.structs.replace(features(), quality=values)
-    rule = "[rules.gopher_min_words]\nthreshold = 50\n"
-    assert outcome(judge(page, ruled(rule)), "gopher_min_words") == (60, "pass")
-    assert outcome(judge(page, ruled(rule, reads="main")), "gopher_min_words") == (60, "pass")
-    assert outcome(judge(page, ruled(rule, reads="c4")), "gopher_min_words") == (40, "fail")
-    only_main = msgspec.structs.replace(page, quality={"main": values["main"]})
-    assert outcome(judge(only_main, ruled(rule, reads="c4")), "gopher_min_words") == (None, "n/a")
-
-
-def test_a_rule_may_read_another_text_than_its_ruleset() -> None:
-    """The text that a rule names comes before that of the ruleset, and is a part of the digest."""
+def test_a_rule_reads_its_own_text_or_that_of_its_ruleset() -> None:
+    """The text that a rule names comes before that of the ruleset, and is in the digest; unmeasured it is n/a."""
     words = MEASURES.index("words")
     counts = {"main": 60.0, "c4": 40.0, "nopunc": 50.0, "own": 45.0}
     values = {text: [None] * words + [count] for text, count in counts.items()}
@@ -244,6 +231,11 @@ def test_a_rule_may_read_another_text_than_its_ruleset() -> None:
         assert outcome(verdict, "gopher_min_words") == (50, "pass")
         assert outcome(verdict, "gopher_max_words") == (count, "fail" if count > 50 else "pass")
         assert ruleset.digest != ruled(least, most, reads="nopunc").digest
+        of_text = "fail" if count < 50 else "pass"
+        assert outcome(judge(page, ruled(least, reads=text)), "gopher_min_words") == (count, of_text)
+    assert outcome(judge(page, ruled(least)), "gopher_min_words") == (60, "pass")
+    only_main = msgspec.structs.replace(page, quality={"main": values["main"]})
+    assert outcome(judge(only_main, ruled(least, reads="c4")), "gopher_min_words") == (None, "n/a")
 
 
 def test_own_text_without_template_lines_is_the_main_text() -> None:
@@ -272,8 +264,7 @@ def test_every_rule_says_what_it_measures(name: str) -> None:
     assert "\n" not in kind.doc
     assert kind.op in PASSES
     if kind.threshold is float:
-        assert kind.low < kind.high
-        assert (kind.refusal(kind.low), kind.refusal(kind.high)) == ("", "")
+        assert kind.low < kind.high and kind.refusal(kind.low) == kind.refusal(kind.high) == ""
         assert kind.refusal(kind.low - 1)
         assert kind.refusal(kind.high + 1)
         for threshold in (kind.low, kind.high):

@@ -144,12 +144,6 @@ def test_one_measure_may_be_bounded_to_one_value() -> None:
     assert parse_ruleset(MINIMAL + meeting + beside, "mine").in_force == 5
 
 
-def test_unknown_name_lists_the_shipped_ones() -> None:
-    """The error for a misspelt name has the nearest name."""
-    with pytest.raises(BadRuleset, match=r"'defualt' is not shipped; known: .*; did you mean 'default'"):
-        load_ruleset("defualt")
-
-
 NAMES = sorted(set(RULES) - {"extracted", "no_page", "page_kind", "url_kind"})
 
 

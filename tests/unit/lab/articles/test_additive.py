@@ -108,13 +108,6 @@ def test_a_kind_that_is_missing_in_a_part_has_finite_logits() -> None:
     assert found.shape == (200, 3) and np.isfinite(found).all()
 
 
-def test_a_second_fit_is_the_same() -> None:
-    """The same pages give the same numbers."""
-    matrix, kinds = made(300)
-    weights = np.ones(300)
-    assert fit(matrix, NAMES, kinds, weights) == fit(matrix, NAMES, kinds, weights)
-
-
 def test_the_last_bits_of_a_number_change_no_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three inputs part the pages alike, with other bins: the same one is taken where a sum differs in its last bit."""
     monkeypatch.setattr(additive, "INPUT_SHARE", 1)

@@ -100,29 +100,24 @@ def test_pages_of_an_article_source_count_and_damaged_ones_do_not(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("name", "arguments", "said"),
     [
-        (("--articles", "news"), "--articles 'news': give SOURCE=WEIGHT"),
-        (("--articles", "news=0"), "with a weight above 0"),
-        (("--articles", "news=nan"), "with a weight above 0"),
-        (("--articles", "=1"), "give SOURCE=WEIGHT"),
-        (("--articles", "newz=1"), "no source 'newz'; there are news, web"),
-        (("--threshold", "1"), "Must be < 1"),
+        ("mine.json", ("--articles", "news"), "--articles 'news': give SOURCE=WEIGHT"),
+        ("mine.json", ("--articles", "news=0"), "with a weight above 0"),
+        ("mine.json", ("--articles", "news=nan"), "with a weight above 0"),
+        ("mine.json", ("--articles", "=1"), "give SOURCE=WEIGHT"),
+        ("mine.json", ("--articles", "newz=1"), "no source 'newz'; there are news, web"),
+        ("mine.json", ("--threshold", "1"), "Must be < 1"),
+        ("mine.bin", (), "ends in .json"),
     ],
 )
 def test_a_wrong_option_is_refused(
-    farmwatch: Runner, labels: Path, tmp_path: Path, arguments: tuple[str, ...], said: str
+    farmwatch: Runner, labels: Path, tmp_path: Path, name: str, arguments: tuple[str, ...], said: str
 ) -> None:
     """Before a page is measured, and nothing is written."""
-    out = tmp_path / "mine.json"
+    out = tmp_path / name
     ran = farmwatch("train-articles", labels, "--out", out, *arguments)
     assert (ran.code, ran.out, out.exists()) == (Exit.USAGE, "", False) and said in ran.err
-
-
-def test_a_model_has_the_ending_by_which_rulesets_know_it(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
-    """Another ending is refused."""
-    ran = farmwatch("train-articles", labels, "--out", tmp_path / "mine.bin")
-    assert ran.code == Exit.USAGE and "ends in .json" in ran.err
 
 
 def test_too_few_labels_are_refused_in_words(farmwatch: Runner, tmp_path: Path) -> None:

@@ -59,10 +59,7 @@ def labels(tmp_path: Path) -> Path:
 
 
 def test_a_model_is_learned_tested_and_used(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
-    """The tables have each source, kind and source left out; the file is a model that MEASURE takes.
-
-    Damage is reported once: the other pages are learned from, and the exit code tells.
-    """
+    """The tables have each source, kind and source left out; MEASURE takes the model; damage is reported once."""
     (labels / "web" / "LICENSE").write_text("CC0-1.0\nmore")
     out = tmp_path / "new" / "models"
     ran = farmwatch("train-extractor", labels, "--out", out, "--jobs", "1")

@@ -56,10 +56,7 @@ def test_a_learner_is_trained_on_valid_nodes_and_classifies_all(method: str, lay
 
 
 def test_equal_features_of_both_classes_teach_nothing() -> None:
-    """Two texts that a learner cannot tell apart, one content and one not, are left out; equal ones of one class stay.
-
-    If nothing of one class is left, the page needs no learner.
-    """
+    """Texts that differ in class alone are left out; if nothing of one class is left, the page needs no learner."""
     words = page("<ul>" + "<li>same <b>x</b></li>" * 6 + "</ul><p>other words</p>")
     bits = [CROSS] * len(words.words)
     bits[2] = bits[-1] = bits[-2] = CUR | PREV

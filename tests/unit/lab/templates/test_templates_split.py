@@ -111,24 +111,21 @@ def test_one_snapshot_is_split_with_a_remark(split: Split) -> None:
     assert [row["remarks"] for row in rows] == [["one_other_url", "one_snapshot"]] * 2
 
 
-def test_a_damaged_archive_is_split_around_the_damage(split: Split, tmp_path: Path) -> None:
-    """A broken record is named, in the report, and the exit code is 1; the others are split."""
-    broken = SITE[1][:60] + bytes(20) + SITE[1][80:]
-    ran, rows = split([SITE[0], broken, *SITE[2:]])
-    assert ran.code == 1
-    assert f"one.warc.gz: offset {len(SITE[0])}: " in ran.err
-    assert [row["offset"] for row in rows if "reason" in row] == [len(SITE[0])]
+BROKEN = SITE[1][:60] + bytes(20) + SITE[1][80:]
+
+
+@pytest.mark.parametrize("damaged", [1, 8], ids=["within", "cut"])
+def test_a_damaged_archive_is_split_around_the_damage(split: Split, damaged: int) -> None:
+    """A broken record, also one that is cut at the end, is named, in the report, and the exit code is 1."""
+    ran, rows = split([SITE[0], BROKEN, *SITE[2:]] if damaged == 1 else [*SITE[:-1], SITE[-1][:100]])
+    offset = sum(map(len, SITE[:damaged]))
+    assert ran.code == 1 and f"one.warc.gz: offset {offset}: " in ran.err
+    assert [row["offset"] for row in rows if "reason" in row] == [offset]
     assert sum("nodes" in row for row in rows) == 8
 
 
-def test_a_cut_archive_is_split_up_to_the_cut(split: Split) -> None:
-    """An archive whose end is missing gives its whole records."""
-    ran, rows = split([*SITE[:-1], SITE[-1][:100]])
-    assert ran.code == 1 and sum("nodes" in row for row in rows) == 8
-
-
 def test_other_records_have_a_reason(split: Split) -> None:
-    """Non-HTML, error pages, large and deep pages are passed over, each with its reason."""
+    """Non-HTML, error pages, large, deep, empty and repeated pages are passed over, each with its reason."""
     odd = [
         record("http://a.example/pdf", DAYS[0], b"%PDF-1.4", "application/pdf"),
         record("http://a.example/gone", DAYS[0], html("gone"), status="404 Not Found"),
@@ -136,6 +133,8 @@ def test_other_records_have_a_reason(split: Split) -> None:
         record("http://a.example/deep", DAYS[0], html("<div>" * 5000)),
         record("http://a.example/text", DAYS[0], b"no element at all"),
         record("ftp://a.example/", DAYS[0], html("x")),
+        record("http://a.example/empty", DAYS[0], b"<html><body><div></div></body></html>"),
+        SITE[0],
     ]
     ran, rows = split([*SITE, *odd])
     assert ran.code == 0
@@ -147,6 +146,8 @@ def test_other_records_have_a_reason(split: Split) -> None:
         "deep": "too_deep",
         "text": "not_html",
         "": "unusable_url",
+        "empty": "no_text",
+        "red": "same_time",
     }
     assert sum("nodes" in row for row in rows) == 9
 
@@ -211,13 +212,22 @@ def test_a_faulty_index_is_not_used(split: Split, tmp_path: Path, fault: str) ->
     assert len(rows) == 9
 
 
-def test_an_index_of_another_archive_gives_reasons(split: Split) -> None:
-    """An offset without a record is the page's reason, the index is named, exit code 1; the rest is split."""
-    index = index_of(SITE, NAMES) + 'example,a)/x 20240501100000 {"url": "http://a.example/x", "offset": 17}\n'
-    ran, rows = split(SITE, index=index)
+LIES = {  # records, and a further line of the index
+    "no record": (SITE, 'example,a)/x 20240501100000 {"url": "http://a.example/x", "offset": 17}\n'),
+    "another page": (SITE, 'example,b)/ 20240501100000 {"url": "http://b.example/", "offset": 0}\n'),
+    "damage": ([SITE[0], BROKEN, *SITE[2:]], ""),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_an_index_cannot_name_what_is_not_there(split: Split, lie: str) -> None:
+    """It is the page's reason, the index is named, exit code 1; the rest is split."""
+    records, line = LIES[lie]
+    ran, rows = split(records, index=index_of(SITE, NAMES) + line)
     assert ran.code == 1 and "one.cdxj: 1 page not where it says" in ran.err
-    assert "10 pages by an index" in ran.out and sum("nodes" in row for row in rows) == 9
-    assert [row["url"] for row in rows if "reason" in row] == ["http://a.example/x"]
+    assert f"{9 + bool(line)} pages by an index" in ran.out
+    assert [row["reason"] for row in rows if "reason" in row] == ["not_at_offset"]
+    assert len(rows) == 9 + bool(line)
 
 
 def test_no_page_gets_the_text_of_another(split: Split) -> None:
@@ -227,34 +237,11 @@ def test_no_page_gets_the_text_of_another(split: Split) -> None:
     assert sorted(row["reason"] for row in rows) == ["no_other_url", *["packed_together"] * 8]
 
 
-def test_an_index_cannot_name_another_page(split: Split) -> None:
-    """A line with the offset of another URL's record is no page of that URL."""
-    lie = 'example,b)/ 20240501100000 {"url": "http://b.example/", "offset": 0}\n'
-    _, rows = split(SITE, index=index_of(SITE, NAMES) + lie)
-    assert [row["reason"] for row in rows if row["url"] == "http://b.example/"] == ["not_at_offset"]
-    assert sum("nodes" in row for row in rows) == 9
-
-
 @pytest.mark.parametrize("index", ["\n", 'a)/ 20240501100000 {"url": "http://a.example/", "offset": 1e30}\n'])
 def test_an_index_without_a_record_of_the_archive_is_not_used(split: Split, index: str) -> None:
     """It is empty, or its offsets lie outside: the archive is read."""
     ran, rows = split(SITE, index=index)
     assert ran.code == 0 and "not used" in ran.err and len(rows) == 9
-
-
-def test_damage_behind_an_index_is_seen(split: Split) -> None:
-    """A broken record that an index lists is a reason, and the exit code is 1."""
-    broken = SITE[1][:60] + bytes(20) + SITE[1][80:]
-    ran, rows = split([SITE[0], broken, *SITE[2:]], index=index_of(SITE, NAMES))
-    assert ran.code == 1 and [row["reason"] for row in rows if "reason" in row] == ["not_at_offset"]
-
-
-def test_every_page_has_a_line(split: Split) -> None:
-    """A second record of one URL and time, pages without text, and an archive without pages have their reasons."""
-    empty = record("http://a.example/empty", DAYS[0], b"<html><body><div></div></body></html>")
-    _, rows = split([*SITE, SITE[0], empty])
-    assert sorted(row["reason"] for row in rows if "reason" in row) == ["no_text", "same_time"]
-    assert sum("nodes" in row for row in rows) == 9
 
 
 def test_an_archive_without_pages_is_said(split: Split) -> None:

@@ -212,7 +212,8 @@ def test_a_run_whose_rules_cannot_be_read_does_not_end_the_work(
     world.begin("r1")
     with capture_logs() as said, world.live(Role.JUDGE) as metrics:
         _goes_on_as(metrics, "live")
-        put_rows(world.log, world.begin_broken("r2"), Alias(run="r2", number=1))
+        broken = Run(name="r2", ruleset="gone", digest="0" * 16, detector=DETECTOR, epoch="e")
+        put_rows(world.log, broken, Alias(run="r2", number=1))
         wait_until(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
         world.features(5)
         wait_until(lambda: world.judged(first.names()).total() == 5, "it goes on", every_s=0.1)

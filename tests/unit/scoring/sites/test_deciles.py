@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.sites.training import LabelledSite, train_sites
+from lab.sites.training import LabelledSite, learn
 from scoring.errors import BadSiteNumbers, NoDeciles
 from scoring.interface import PageScore
 from scoring.sites.deciles import PLACES, DecileNumbers, DecileTest, HeldOutErrors, deciles, load_deciles, read_numbers
@@ -157,11 +157,11 @@ def simulated_sites(gap: float, sites: int = 8) -> list[LabelledSite]:
 def test_training_tells_sites_apart_that_it_has_not_seen() -> None:
     """With separate kinds, no left-out site is wrong; with one distribution, many are."""
     pytest.importorskip("sklearn")
-    apart = train_sites([*simulated_sites(0.4), LabelledSite("small", True, [0.6] * 14)], "fake/w@1/x")
+    apart = learn([*simulated_sites(0.4), LabelledSite("small", True, [0.6] * 14)], "fake/w@1/x")
     assert (apart.deciles.left_out, apart.wrong, apart.too_small) == (HeldOutErrors(8, 0, 8, 0), [], 1)
     assert apart.deciles.detector == "fake/w"
     assert apart.deciles.margin([0.6] * 15) > 0 > apart.deciles.margin([1.0] * 15)
-    alike = train_sites(simulated_sites(0.0), "fake")
+    alike = learn(simulated_sites(0.0), "fake")
     assert len(alike.wrong) >= 4
     assert (apart.human_draws_wrong, apart.llm_draws_wrong) == (0, 0)
     assert 0.2 < alike.human_draws_wrong + alike.llm_draws_wrong < 2
@@ -178,4 +178,4 @@ def test_training_does_not_depend_on_last_digits() -> None:
     disturbed = [
         site._replace(scores=[score * (1 + rng.uniform(-1e-12, 1e-12)) for score in site.scores]) for site in sites
     ]
-    assert train_sites(disturbed, "fake") == train_sites(sites, "fake") == train_sites(sites, "fake")
+    assert learn(disturbed, "fake") == learn(sites, "fake") == learn(sites, "fake")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.sites.training import LabelledSite, train_sites
+from lab.sites.training import LabelledSite, learn
 from scoring.sites.sprt import SiteTest, SprtParams
 from stream.schema.vocabulary import SiteClass
 from tests.support.real_sites import ACCURACY, ARTICLE_WORDS, DETECTOR, Site, pages_of, read_sites, resampled, run_sites
@@ -48,7 +48,7 @@ def test_error_rates_are_within_alpha_and_beta(sites: list[Site]) -> None:
 def test_trained_numbers_hold_for_sites_left_out(sites: list[Site]) -> None:
     """At 15 pages, each of 67 sites is judged correctly by numbers trained without it, in nearly all draws."""
     pytest.importorskip("sklearn")
-    trained = train_sites([LabelledSite(*site) for site in sites], DETECTOR)
+    trained = learn([LabelledSite(*site) for site in sites], DETECTOR)
     assert (trained.deciles.human_sites, trained.deciles.llm_sites) == (45, 22)
     assert trained.wrong == []
     assert 0 < trained.human_draws_wrong < 0.002
