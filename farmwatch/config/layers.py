@@ -60,7 +60,7 @@ class Setting:
     @property
     def meaning(self) -> str:
         """What it sets, and in which unit."""
-        return meanings_of(self.owner)[self.path.rpartition(".")[2]]
+        return meanings_of(self.owner).get(self.path.rpartition(".")[2], "")
 
 
 class RawValue(NamedTuple):

@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
+from crawler.sources.catalogue import SOURCES
+from crawler.sources.settings import KeyedSettings
 from farmwatch.config.config import LoadedConfig, setting_rows
 from farmwatch.config.layers import MASK
 from farmwatch.config.member_names import names_folder
@@ -55,10 +57,10 @@ def folders(at: Subject) -> Results:
 
 def secrets(at: Subject) -> Results:
     """Files with passwords or keys are closed to other users."""
-    tables = (at.config.search.brave, at.config.search.mojeek, at.config.search.marginalia)
-    keys = [
-        Path(table.key_file).expanduser() for table in (*tables, *at.config.search.json_http.values()) if table.key_file
-    ]
+    search = at.config.search
+    tables = [*(getattr(search, name) for name in SOURCES), *search.json_http.values()]
+    keyed = (table for table in tables if isinstance(table, KeyedSettings) and table.key_file)
+    keys = [Path(table.key_file).expanduser() for table in keyed]
     rows = setting_rows(LoadedConfig(at.config, defaultdict(str), (), None))
     files = [*([at.file] if at.file and any(MASK in str(value) for _, value, _ in rows) else []), *keys]
     for file in files:

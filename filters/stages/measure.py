@@ -123,7 +123,7 @@ class MeasureStage(Stage):
 
     def metric_series(self, run: str) -> Iterator[Series]:
         yield from super().metric_series(run)
-        for mode in ("recall", "precision", "blocks"):
+        for mode in ("recall", "precision", "blocks", "fallback", "plain"):
             yield EXTRACT_ATTEMPTS, {"mode": mode, "outcome": "ok"}
         for result in ("measured", "skipped", "extract_error"):
             yield STAGE_RECORDS, {"run": run, "ruleset": "", "stage": self.name, "result": result}

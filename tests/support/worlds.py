@@ -66,7 +66,7 @@ class World:
         partitions: int = 2,
         cleanup: CleanupPolicy = CleanupPolicy.DELETE,
         store: str | None = None,
-        **keeping: int | None,
+        **keeping: int,
     ) -> None:
         made = [Topic(name, partitions, cleanup, **keeping) for name in names]
         if store is not None:
@@ -136,8 +136,10 @@ class KafkaWorld(World):
         super().__init__(folder)
 
     def topics(self, *names: str, **options: Any) -> None:
-        """Without a time of retention, which the broker would apply in the middle of a test; `lose` needs none."""
-        super().topics(*names, **{**options, "retention_ms": None})
+        """Without the shortest retention, which the broker would apply in the middle of a test; `lose` needs none."""
+        if options.get("retention_ms") == 1:
+            del options["retention_ms"]
+        super().topics(*names, **options)
 
     def lose(self, topic: str, offsets: Sequence[int]) -> None:
         from kafka import KafkaAdminClient, TopicPartition

@@ -102,6 +102,8 @@ def configuration_page() -> str:
         lines += ["| setting | default | meaning | environment |", "|---|---|---|---|"]
         for path, setting in settings_of(kind, f"{name}.").items():
             meaning = setting.meaning
+            if not meaning:
+                raise LookupError(f"{path} has no meaning: write a docstring after the field")
             if allowed := allowed_values(setting.type):
                 meaning += f" One of {', '.join(f'`{shown_value(value)}`' for value in allowed)}."
             if bounds := bounds_of(setting.type):

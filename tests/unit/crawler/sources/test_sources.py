@@ -36,6 +36,7 @@ from crawler.sources.source import (
     SourceError,
     SourceRefused,
 )
+from tests.support.paths import ROOT
 from tests.support.web.search_engines import BRAVE, BRAVE_LIMITS, MARGINALIA, MOJEEK, SEARXNG
 
 KEY = "s3cr3t-0f-the-test"
@@ -402,3 +403,10 @@ def test_retry_after_is_what_a_busy_source_asked_for() -> None:
         with pytest.raises(SourceBusy) as raised:
             _open("brave").results(_answer(b"", 429, **header), 1)
         assert raised.value.wait_s == wait_s
+
+
+def test_each_source_is_documented() -> None:
+    """docs/reference/sources.md has a row and a section for each source, and for no other."""
+    page = (ROOT / "docs/reference/sources.md").read_text(encoding="utf-8")
+    assert {*re.findall(r"^\| `(\w+)` \|", page, re.M)} >= {*SOURCES}
+    assert {*SOURCES, "json_http"} == {*re.findall(r"^## ([a-z_]+)$", page, re.M)}

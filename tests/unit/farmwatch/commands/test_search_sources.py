@@ -127,7 +127,7 @@ def test_several_sources_are_asked_in_one_search(farmwatch: Runner, engine: Engi
         (["--source", "bing", "--queries", "queries"], "no source is called 'bing'"),
         (["--source", "warc", "--queries", "queries"], "farmwatch import"),
         (["--source", "brave"], "--queries FILE"),
-        (["--source", "brave", "--hits", "queries"], "--hits goes with --source file"),
+        (["--source", "brave", "--hits", "queries"], "go with --source file"),
         (["--source", "file,brave", "--queries", "queries"], "stands alone"),
         (["--every", "6h", "--hits", "queries"], "are for sources that are asked"),
         ([], "give --hits FILE"),

@@ -55,7 +55,8 @@ def test_folders_that_are_open_or_closed(tmp_path: Path) -> None:
     assert found(deploy_checks.folders, subject(tmp_path))[WARN] == []
 
 
-def test_secrets_that_everybody_may_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("source", ["searxng", "brave"])
+def test_secrets_that_everybody_may_read(tmp_path: Path, source: str) -> None:
     """A world-readable file is a warning if it has a password or key."""
     file, key = tmp_path / "farmwatch.toml", tmp_path / "key"
     file.write_text("")
@@ -63,7 +64,7 @@ def test_secrets_that_everybody_may_read(tmp_path: Path) -> None:
     for place in (file, key):
         place.chmod(0o644)
     assert found(deploy_checks.secrets, subject(tmp_path, file=file))[WARN] == []
-    secret = ('kafka.client={"sasl_plain_password": "p"}', f"search.brave.key_file={key}")
+    secret = ('kafka.client={"sasl_plain_password": "p"}', f"search.{source}.key_file={key}")
     assert len(found(deploy_checks.secrets, subject(tmp_path, *secret, file=file))[WARN]) == 2
     key.unlink()
     assert len(found(deploy_checks.secrets, subject(tmp_path, *secret, file=file))[FAIL]) == 1

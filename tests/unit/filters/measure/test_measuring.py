@@ -6,6 +6,7 @@ import hashlib
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError
+from typing import get_args, get_type_hints
 
 import msgspec
 import pytest
@@ -17,6 +18,7 @@ from filters.errors import BadModel
 from filters.extraction.html_tree import parse
 from filters.extraction.learned.model_name import model_digest
 from filters.measure.epoch import MEASURES_VERSION, epoch_settings, feature_epoch
+from filters.measure.extractors import EXTRACTORS
 from filters.measure.golden import OUTPUTS, VERIFIED, golden_outputs, golden_pages
 from filters.measure.page_measures import RawPage, measure, measure_raw, url_path
 from filters.quality.measures import measure_quality
@@ -173,6 +175,12 @@ def test_a_version_with_the_same_outputs_is_no_other_epoch() -> None:
     assert feature_epoch(SETTINGS, version_of=lambda _: "99", outputs=outputs) == now
     assert feature_epoch(SETTINGS, version_of=lambda _: "99", outputs=lambda _: "other") != now
     assert asked == ["trafilatura"]
+
+
+def test_an_extractor_is_whole() -> None:
+    """Each extractor has a value of the setting, the digest of its golden pages, and versions of its libraries."""
+    assert set(EXTRACTORS) == set(OUTPUTS) == set(get_args(get_type_hints(MeasureSettings)["extractor"]))
+    assert {library for row in EXTRACTORS.values() for library in row.libraries} <= set(VERIFIED)
 
 
 @pytest.mark.parametrize("extractor", OUTPUTS)

@@ -141,7 +141,7 @@ def _replay(farmwatch: Runner, world: LiveWorld, *arguments: str) -> tuple[int, 
     ("arguments", "code", "said"),
     [
         (["--set", "measure.extractor=resiliparse"], Exit.UNAVAILABLE, "needs a package that is not installed"),
-        (["--set", "measure.extractor=nope"], Exit.USAGE, "expected trafilatura, blocks or resiliparse"),
+        (["--set", "measure.extractor=nope"], Exit.USAGE, "measure.extractor: expected trafilatura, blocks"),
         (
             ["--set", "measure.extractor=blocks", "--set", "measure.extractor_model=none/0123456789abcdef.json"],
             Exit.USAGE,
