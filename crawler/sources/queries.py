@@ -11,7 +11,7 @@ from typing import Any
 import xxhash
 
 from crawler.sources.source import Query
-from crawler.web.columns import QUERY_NAMES, Columns
+from crawler.web.columns import QUERY_NAMES, FileColumns
 from crawler.web.hits_file import QUERY_ID_CAP, BadLine
 from crawler.web.record_lines import read_records
 from stream.text.ids import ident_of
@@ -28,7 +28,7 @@ def read_queries(lines: Iterable[bytes], *, is_table: bool = False) -> tuple[lis
     """
     queries: dict[str, Query] = {}
     bad: list[BadLine] = []
-    for number, fields in read_records(lines, Columns("query", QUERY_NAMES), is_table=is_table):
+    for number, fields in read_records(lines, FileColumns("query", QUERY_NAMES), is_table=is_table):
         if isinstance(fields, str):
             bad.append(BadLine(number, fields))
             continue

@@ -30,7 +30,7 @@ class UnknownColumn(CrawlError):
     """A file has no column of a name that was given."""
 
 
-class Columns:
+class FileColumns:
     """Which columns of one file are fields, and which are not used. Case, spaces and signs of names do not matter."""
 
     def __init__(self, needed: str, names: Names, given: Mapping[str, str] | None = None) -> None:

@@ -16,7 +16,7 @@ import msgspec
 import xxhash
 
 from crawler.errors import UnusableUrl
-from crawler.web.columns import HIT_NAMES, Columns
+from crawler.web.columns import HIT_NAMES, FileColumns
 from crawler.web.record_lines import read_records
 from crawler.web.urls import hit_url, host_of
 from stream.log.contract import wall_ms
@@ -71,13 +71,13 @@ def make_hit(fields: dict[str, Any], source: str = "file", now_ms: int = 0) -> H
     return Hit(id=ident, site=site, url=url, fetched_at=fetched_at or now_ms, **numbers, **texts)  # type: ignore[arg-type]
 
 
-def hit_columns(given: Mapping[str, str] | None = None) -> Columns:
+def hit_columns(given: Mapping[str, str] | None = None) -> FileColumns:
     """The columns of a file of hits. `given`: field -> name of its column."""
-    return Columns("url", HIT_NAMES, given)
+    return FileColumns("url", HIT_NAMES, given)
 
 
 def read_hits(
-    lines: Iterable[bytes], source: str = "file", now_ms: int = 0, columns: Columns | None = None
+    lines: Iterable[bytes], source: str = "file", now_ms: int = 0, columns: FileColumns | None = None
 ) -> Iterator[Hit | BadLine]:
     """Hits and bad lines in the order of the file; `source` and `now_ms` are defaults for lines without them.
 
@@ -95,7 +95,7 @@ def read_hits(
             yield BadLine(number, str(error))
 
 
-def _hit_of(fields: dict[str, Any], source: str, now_ms: int, columns: Columns) -> Hit:
+def _hit_of(fields: dict[str, Any], source: str, now_ms: int, columns: FileColumns) -> Hit:
     while True:
         try:
             return make_hit(fields, source, now_ms)

@@ -25,7 +25,7 @@ from typing import Any
 
 import msgspec
 
-from crawler.web.columns import Columns
+from crawler.web.columns import FileColumns
 from stream.text.wording import one_line
 
 LINE_CAP = 1_000_000  # characters of one record
@@ -48,7 +48,7 @@ _Line = tuple[int, "str | None"]  # its number, from 1, and its text; None = not
 _Found = Iterator[tuple[int, "dict[str, Any] | str"]]  # line number -> the fields, or the fault of the line
 
 
-def read_records(lines: Iterable[bytes], columns: Columns, *, is_table: bool = False) -> _Found:
+def read_records(lines: Iterable[bytes], columns: FileColumns, *, is_table: bool = False) -> _Found:
     """Line number, and fields or an error, of each record.
 
     A plain list has only the needed column. `is_table`: by its name, the file is no list. Raises UnknownColumn.
@@ -92,7 +92,7 @@ def _is_idle(text: str) -> bool:
     return not text.strip() or text.startswith("#") or _SEPARATOR.fullmatch(text) is not None
 
 
-def _is_header(text: str | None, columns: Columns, is_table: bool, is_first: bool) -> bool:
+def _is_header(text: str | None, columns: FileColumns, is_table: bool, is_first: bool) -> bool:
     """Whether a line is a header: below the first line of a list, a query or one word may look like one."""
     if text is None or not _delimiter(text, columns):
         return False
@@ -127,7 +127,7 @@ def _from_each(lines: Iterator[_Line], read: Callable[[str], dict[str, Any]]) ->
                 yield number, fields
 
 
-def _from_csv(lines: Iterator[_Line], delimiter: str, columns: Columns) -> _Found:
+def _from_csv(lines: Iterator[_Line], delimiter: str, columns: FileColumns) -> _Found:
     """Fields of CSV records below their header. A broken quote costs its own line, not the rest of the file."""
     header: list[str] = []
     waiting: deque[_Line] = deque()
@@ -182,7 +182,7 @@ def _row(
         return [], [], f"not CSV: {error}"
 
 
-def _delimiter(text: str | None, columns: Columns) -> str:
+def _delimiter(text: str | None, columns: FileColumns) -> str:
     names = "" if text is None or "://" in text else text
     return next((mark for mark in _DELIMITERS if any(map(columns.is_needed, names.split(mark)))), "")
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from crawler.stages.hit_records import HitBatch, KnownHits
-from crawler.web.columns import Columns, UnknownColumn
+from crawler.web.columns import FileColumns, UnknownColumn
 from crawler.web.hits_file import BadLine, hit_columns, read_hits
 from crawler.web.record_lines import LINE_CAP
 from farmwatch.config.config import Config
@@ -77,7 +77,7 @@ def _named(file: Path) -> Iterator[None]:
         raise UnknownColumn(one_line(f"{file}: {error}")) from None
 
 
-def _report_columns(file: Path, columns: Columns) -> None:
+def _report_columns(file: Path, columns: FileColumns) -> None:
     """Say which columns were read under another name, and which were not used or had values that do not fit."""
     read_as = ", ".join(f"{name} as {field}" for field, name in columns.guessed.items())
     unused = ", ".join(columns.unused)
@@ -117,7 +117,7 @@ def append_hits(
     on_bad_line: Callable[[BadLine], None],
     clock: Callable[[], float] = time.time,
     known: KnownHits | None = None,
-    columns: Columns | None = None,
+    columns: FileColumns | None = None,
 ) -> AppendSummary:
     """Append the new hits of a file; `known` shares the known hits between several files.
 

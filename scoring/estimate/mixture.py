@@ -83,14 +83,15 @@ def _fit(counts: _Key, human: _Key, llm: _Key, mean: bytes, precision: bytes, co
     cautious = model.end(best, misfit * root, -1)[1] if misfit > 1 else ends[0][1]
     influence, of_human, of_llm = model.influence(best)
     components, chance = model.components(best), model.chance(best)
+    posterior, of_cautious = model.posterior(best.theta), model.posterior(cautious)
     return Fit(
         share=best.share,
         low=min(max(low, 0.0), best.share),
         high=max(min(high, 1.0), best.share),
         sites=round(cells.sites.sum()),
         components=components,
-        posterior=cells.named(model.posterior(best.theta)),
-        cautious=cells.named(model.posterior(cautious)),
+        posterior=cells.named(posterior),
+        cautious=cells.named(of_cautious),
         chance=chance,
         misfit=misfit,
         influence=cells.named(influence),

@@ -70,7 +70,7 @@ def search(
 ) -> int:
     """Append search results to the topic `hits`: from files, or by asking sources (docs/reference/sources.md).
 
-    Columns have the names that search tools give them (docs/reference/formats.md); how they were read is printed.
+    FileColumns have the names that search tools give them (docs/reference/formats.md); how they were read is printed.
 
     A line without a usable hit or query is reported with its number and skipped. A hit that the log has is not
     appended again.
