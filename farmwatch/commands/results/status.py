@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.doctor.status import DaemonStatus, StatusReader
-from farmwatch.share.words import text_of
+from farmwatch.share.words import line_fields, text_of
 from farmwatch.terminal.messages import put, put_json
 from stream.text.user_errors import Exit
 from stream.text.wording import lasting, moment, one_line, size
@@ -43,13 +43,13 @@ def status(
         state = reader.read()
         if not watch:
             if json:
-                put_json(msgspec.to_builtins(state))
+                put_json(_fields(state))
             else:
                 put("\n".join(screen(state)))
             return Exit.PROBLEM if state.wrong else Exit.OK
         if json or not sys.stdout.isatty():
             while True:
-                put_json(msgspec.to_builtins(state)) if json else put("\n".join([*screen(state), ""]))
+                put_json(_fields(state)) if json else put("\n".join([*screen(state), ""]))
                 sys.stdout.flush()
                 time.sleep(_EVERY_S)
                 state = reader.read()
@@ -104,3 +104,8 @@ def _facts(state: DaemonStatus) -> Iterator[str]:
             f" {line.unclassifiable:,} unclassifiable"
         )
     yield f"disk   log {size(state.log_bytes)}, {size(state.free_bytes)} free"
+
+
+def _fields(state: DaemonStatus) -> dict[str, Any]:
+    """As JSON, with the share under the names of `rate --json`."""
+    return {**msgspec.to_builtins(state), "share": state.share and line_fields(state.share)}

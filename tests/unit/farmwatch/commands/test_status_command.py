@@ -63,6 +63,9 @@ def test_the_json_has_the_same(farmwatch: Runner, finished: str) -> None:
         log.append([Output(RETRIES, 0, b"k", b"v")])
     found = farmwatch("status", "--log", finished, "--json").json
     assert [(role["role"], role["lag"]) for role in found["roles"]][2] == ("judge", 3)
+    rate = farmwatch("rate", "--log", finished, "--json").json
+    assert found["share"].keys() == rate.keys() - {"warning"}
+    assert found["share"]["text"] == rate["text"]
     assert found["share"]["sites"] == 2 and found["free_bytes"] > 0
     assert {"state", "check", "found", "mend"} == found["wrong"][0].keys()
 
