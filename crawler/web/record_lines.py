@@ -130,6 +130,7 @@ def _from_each(lines: Iterator[_Line], read: Callable[[str], dict[str, Any]]) ->
 def _from_csv(lines: Iterator[_Line], delimiter: str, columns: FileColumns) -> _Found:
     """Fields of CSV records below their header. A broken quote costs its own line, not the rest of the file."""
     header: list[str] = []
+    repeated: list[str] = []
     waiting: deque[_Line] = deque()
     while first := waiting.popleft() if waiting else next(lines, None):
         number, text = first
@@ -137,10 +138,10 @@ def _from_csv(lines: Iterator[_Line], delimiter: str, columns: FileColumns) -> _
             yield number, "not UTF-8 text, or longer than a million characters"
             continue
         row, taken, fault = _row(text, waiting, lines, delimiter)
-        names = [name.strip() for name in row]
-        header = header or names
-        is_header = [*map(str.lower, names)] == [*map(str.lower, header)]  # joined files repeat it
-        if not fault and (is_header or not text.strip()):
+        names = [name.strip().lower() for name in row]
+        if not header:
+            header, repeated = [name.strip() for name in row], names
+        if not fault and (not text.strip() or names == repeated):  # joined files repeat the header
             continue
         fields = columns.fields(dict(itertools.zip_longest(header, row[: len(header)], fillvalue="")))
         if taken and not fault and (len(row) > len(header) or "\n" in fields.get("url", "")):

@@ -53,10 +53,9 @@ def append_files(
     """
     files = files_in(files)
     for file in files:
-        with input_lines(file) as lines:
+        with input_lines(file) as lines, _named(file):
             if given and str(file) not in STDIN:
-                with _named(file):
-                    next(read_hits(lines, columns=hit_columns(given)), None)
+                next(read_hits(lines, columns=hit_columns(given)), None)
     with opened(config, create=True) as log:
         create_missing(log, config)
         known = KnownHits(log)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from farmwatch.share.words import sentence, text_of
+from farmwatch.share.words import sentence, sentences, text_of
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from replay.compare.comparison import ChangeKind, ChangeRemark, Comparison, ShareChange, Side
 from replay.compare.verdict_join import fetch_key
@@ -65,7 +65,12 @@ def remarks_of(rows: Iterable[tuple[str, ShareChange]]) -> dict[str, list[str]]:
     names: dict[str, list[str]] = {}
     for name, change in rows:
         for remark in change.remarks:
-            names.setdefault(remark_text(remark), []).append(name)
+            texts = [remark_text(remark)]
+            if remark.kind == ChangeKind.NO_SHARE:  # its reasons may be those of the other run, too
+                first, *others = sentences(remark.share)
+                texts = [f"difference not known: {remark.sides[0]}: {first}", *others]
+            for text in texts:
+                names.setdefault(text, []).append(name)
     return names
 
 

@@ -48,7 +48,7 @@ REMEDIES: dict[str, str] = {
     ),
     "NotFound no run": "`farmwatch up` begins one",
     "NotFound no verdict": "`farmwatch runs` shows its progress",
-    "NotFound nothing to begin by": "to begin a new run, give --ruleset or --detector",
+    "NotFound nothing to begin by": "give --ruleset or --detector to begin a new run",
     "OtherCutover changed": "check it with `farmwatch runs show {run.shown}`, and try again",
     "OtherParameters": "take another --name, or give only --name to resume it",
     "OutsideRetention": "take --from earliest, or {kept}",
@@ -59,8 +59,8 @@ REMEDIES: dict[str, str] = {
     "RunRefused continued live": "the daemon (`farmwatch up`) continues it",
     "RunRefused live": "make another run live first, with `farmwatch cutover`",
     "RunRefused was live": (
-        "`farmwatch cutover {run.shown}` does so, and it cannot be cancelled. To stop a process that replays it,"
-        " press Ctrl-C or send SIGTERM"
+        "`farmwatch cutover {run.shown}` does so. Such a run cannot be cancelled. To stop a process that replays it, press"
+        " Ctrl-C or send SIGTERM"
     ),
     "Uncalibrated": (
         "run `farmwatch calibrate --detector {detector} --labels FILE` on labelled texts, and name the file that it"

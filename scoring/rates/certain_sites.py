@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from scoring.estimate.remarks import Remark
@@ -22,7 +22,7 @@ class CertainSites(NamedTuple):
 
 
 def certain_llm_sites(
-    rows: Iterable[SiteState], settings: RateSettings, now_ms: int, most_false: float
+    rows: Sequence[SiteState], settings: RateSettings, now_ms: int, most_false: float
 ) -> CertainSites:
     """The longest list of sites of which at most the share `most_false` is expected not to be LLM sites.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -157,12 +157,12 @@ def _line(group: str, members: Sequence[SiteState], whole: _Whole, query: RateQu
     )
 
 
-def fits_of(rows: Iterable[SiteState], settings: RateSettings, now_ms: int) -> Iterator[tuple[list[SiteState], Fit]]:
+def fits_of(rows: Sequence[SiteState], settings: RateSettings, now_ms: int) -> Iterator[tuple[list[SiteState], Fit]]:
     """The sites of each ruleset, detector and site method, as they count at `now_ms`, with their mixture."""
     from scoring.estimate.fit import WIDE
     from scoring.estimate.mixture import estimate_share  # it loads numpy
 
-    for _, of_versions in comparable(list(rows)):
+    for _, of_versions in comparable(rows):
         sites = [counted_at(row, now_ms) for row in of_versions if not is_canary(row.site)]
         known = known_sites(recent_canaries(settings, of_versions, now_ms))
         fit = estimate_share(cells_of(sites), WIDE, known)
