@@ -59,8 +59,8 @@ REMEDIES: dict[str, str] = {
     "RunRefused continued live": "the daemon (`farmwatch up`) continues it",
     "RunRefused live": "make another run live first, with `farmwatch cutover`",
     "RunRefused was live": (
-        "`farmwatch cutover {run.shown}` does so. Such a run cannot be cancelled. To stop a process that replays it, press"
-        " Ctrl-C or send SIGTERM"
+        "`farmwatch cutover {run.shown}` does so. Such a run cannot be cancelled. To stop a process that replays it,"
+        " press Ctrl-C or send SIGTERM"
     ),
     "Uncalibrated": (
         "run `farmwatch calibrate --detector {detector} --labels FILE` on labelled texts, and name the file that it"
