@@ -102,13 +102,13 @@ def settings(nameserver: str) -> CrawlSettings:
         delay_slow_cap_s=0.2,
         retry_s=0.1,
         park_cap_s=0.5,
-        robots_retry_s=4.0,  # longer than a request may take
+        robots_retry_s=8.0,  # longer than a request may take
         robots_tries=2,
         tries=2,
         page_budget=BUDGET,
-        connect_timeout_s=2.0,
-        idle_timeout_s=2.0,
-        total_timeout_s=3.0,
+        connect_timeout_s=4.0,
+        idle_timeout_s=4.0,
+        total_timeout_s=6.0,  # a loaded machine may stall for seconds
         nameservers=[nameserver],
         dns_least_s=0.001,
         refetch_fetched_s=0.0,
