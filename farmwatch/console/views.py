@@ -33,8 +33,9 @@ from farmwatch.explain.as_json import as_json
 from farmwatch.explain.blocks import text_lines
 from farmwatch.explain.explanation import PageExplanation, explain_page
 from farmwatch.share.change_since import change_since, in_points
-from farmwatch.share.current_rate import CurrentRate, current_rate, reasons_without_page, site_fields
+from farmwatch.share.current_rate import CurrentRate, current_rate
 from farmwatch.share.rate_series import read_points
+from farmwatch.share.site_lines import lines_of, site_fields
 from farmwatch.share.template_groups import TemplateGroups, read_template_groups, read_verdicts
 from farmwatch.share.words import line_fields, sentences
 from filters.charsets import decode
@@ -174,8 +175,7 @@ class Console:
             "least": least,
             "sources": sorted({source, *self._model.sources()} - {""}),
             "still_reads": self._model.rebuilding,
-            "sites": [site_fields(row, likely, self._clock()) for row in shown],
-            "no_page": reasons_without_page(self._log, self.config, shown, self._clock()),
+            "sites": [site_fields(line) for line in lines_of(shown, self._log, self.config, self._clock(), likely)],
             "next": shown[-1].site if len(rows) > SITES_SHOWN else "",
         }
 
@@ -188,17 +188,17 @@ class Console:
         after = query.get("after", "")[:64]
         pages = self._model.pages(row.site, row.detector, after=after, limit=PAGES_SHOWN + 1)
         steps, evidence = self._jobs.soon((WALK, row.site), lambda: self._walk(row)) or ({}, "")
+        (line,) = lines_of([row], self._log, self.config, self._clock(), self._likely())
         shown: list[Data] = [{**page._asdict(), "walk": steps.get(page.page_id)} for page in pages[:PAGES_SHOWN]]
         groups = self._jobs.soon(_TEMPLATES, self._template_groups)
         group = None if groups is None else groups.of(row.site)  # that it shares with most others
         template = None if group is None else {"id": group.template_id, "other_sites": len(group.sites) - 1}
         return {
-            "site": site_fields(row, self._likely(), self._clock()),
+            "site": site_fields(line),
             "still_reads": self._model.rebuilding,
             "after": after,
             "pages": shown,
             "next": shown[-1]["page_id"] if len(pages) > PAGES_SHOWN else "",
-            "no_page": reasons_without_page(self._log, self.config, [row], self._clock()).get(row.site, ""),
             "evidence": evidence,
             "warning": caveats(self.config, [row.detector])[row.detector],
             "template": template,
