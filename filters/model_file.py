@@ -32,7 +32,9 @@ def decoded(data: bytes, where: str, model: type[T], *, version: int, most: int,
     try:
         its_version = msgspec.json.decode(data, type=_Version).version
         if its_version != version:
-            raise BadModel(f"{where}: version {its_version} of a model, this farmwatch reads {version}: train it again")
+            raise BadModel(
+                f"{where}: version {its_version} of a model, this farmwatch reads {version}", case="outdated"
+            )
         return msgspec.json.decode(data, type=model)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadModel(f"{where}: no {kind}, or a damaged one: {error}") from None
