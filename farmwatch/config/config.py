@@ -62,10 +62,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 " a process would be killed while it still drains"
             )
         if self.measure.extractor_model and not EXTRACTORS[self.measure.extractor].takes_model:
-            raise ValueError(
-                f"measure.extractor_model: the extractor {self.measure.extractor} takes no model: set measure.extractor"
-                " to one that does, or measure.extractor_model to nothing"
-            )
+            raise ValueError(f"measure.extractor_model: {self.measure.extractor} takes no model: set it to nothing")
 
 
 @dataclass(frozen=True, slots=True)

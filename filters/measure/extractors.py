@@ -65,7 +65,7 @@ def extractor(settings: MeasureSettings) -> Extractor:
     """The extractor of the settings. Raises MissingExtra if its package is not installed, BadModel."""
     member = EXTRACTORS[settings.extractor]
     if member.extra and find_spec(member.extra) is None:
-        raise MissingExtra(f"the extractor {settings.extractor!r} needs a package", extra=member.extra)
+        raise MissingExtra(f"{settings.extractor} needs a package that is not installed", extra=member.extra)
     return member.load(settings.extractor_model)
 
 

@@ -122,18 +122,16 @@ LITE_NGRAM_PARAMS = SprtParams(p0=0.32, p1=0.63, min_pages=8, min_articles=8)
 LOW_FPR_PARAMS = SprtParams(p0=0.08, p1=0.25, min_articles=7)
 
 
-class _Measured(NamedTuple):
+class _Known(NamedTuple):
     tag_place: int  # of the threshold set's tag in an identity, after the name
     params: Mapping[str, SprtParams]  # by tag, "" without one
     obstacle: Callable[[str], str] = lambda _: ""  # to their use for an identity
 
 
 _MEASURED = {  # by detector; others have the defaults
-    "lite-ngram": _Measured(1, {"": LITE_NGRAM_PARAMS, "p0.95": LITE_NGRAM_PARAMS}),
-    "binoculars": _Measured(
-        3, {"": SprtParams(), "accuracy": SprtParams(), "low-fpr": LOW_FPR_PARAMS}, not_as_measured
-    ),
-    "fast-detectgpt": _Measured(3, {}),
+    "lite-ngram": _Known(1, {"": LITE_NGRAM_PARAMS, "p0.95": LITE_NGRAM_PARAMS}),
+    "binoculars": _Known(3, {"": SprtParams(), "accuracy": SprtParams(), "low-fpr": LOW_FPR_PARAMS}, not_as_measured),
+    "fast-detectgpt": _Known(3, {}),
 }
 
 
@@ -143,8 +141,7 @@ def params_for(detector: str) -> SprtParams:
     Raises NoSiteTest for a pair of models, a precision, a length or a threshold for which none were measured.
     """
     name, *parts = detector.split("/")
-    row = _MEASURED.get(name)
-    if row is None:
+    if (row := _MEASURED.get(name)) is None:
         return SprtParams()
     params = row.params.get("".join(parts[row.tag_place : row.tag_place + 1]))
     reason = row.obstacle(detector) if params else "at this threshold"
