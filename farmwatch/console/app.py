@@ -28,7 +28,7 @@ from farmwatch.console.live import events
 from farmwatch.console.pictures import percent, saved
 from farmwatch.console.views import SPLITS, Console, Data, Query
 from farmwatch.explain.report import flagged_above
-from farmwatch.explain.rules import plain
+from farmwatch.explain.rules import value_text
 from farmwatch.runs.comparison_words import points
 from farmwatch.terminal.remedies import in_full
 from stream.schema.vocabulary import SiteClass
@@ -286,7 +286,7 @@ def _environment(access: Access, console: Console) -> Environment:
         "flagged_above": flagged_above,
         "lasting": lasting,
         "percent": percent,
-        "plain": plain,
+        "plain": value_text,
         "points": points,
         "time": _time,
     }
