@@ -30,7 +30,7 @@ from farmwatch.console.pictures import percent, saved
 from farmwatch.console.site_pages import ALL, Data, Query, csv_text
 from farmwatch.console.views import SPLITS, Console
 from farmwatch.explain.report import flagged_above
-from farmwatch.explain.rules import plain
+from farmwatch.explain.rules import value_text
 from farmwatch.runs.comparison_words import points
 from farmwatch.terminal.remedies import in_full
 from stream.schema.vocabulary import SiteClass
@@ -301,7 +301,7 @@ def _environment(access: Access, console: Console) -> Environment:
         "flagged_above": flagged_above,
         "lasting": lasting,
         "percent": percent,
-        "plain": plain,
+        "plain": value_text,
         "points": points,
         "time": _time,
     }
