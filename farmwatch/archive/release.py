@@ -20,12 +20,13 @@ from farmwatch.archive.release_check import LABELS_FILE, RATE_FILE, SETTINGS_FIL
 from farmwatch.archive.tables import ExportWindow, What, columns_of_table, incomplete_before, rows_of
 from farmwatch.config.config import Config
 from farmwatch.share.review_labels import ReviewLabel, read_labels, review_of
-from farmwatch.share.site_lines import SITE_COLUMNS, lines_of
+from farmwatch.share.site_lines import SITE_COLUMNS, lines_of, site_labels
 from farmwatch.share.words import line_fields, text_of
 from farmwatch.tables.columns import columns_of
 from farmwatch.tables.files import write_table
 from farmwatch.terminal.jsonl import encode_lines
 from farmwatch.terminal.messages import program_version
+from filters.measure.golden import VERIFIED
 from replay.live.epoch_change import seams
 from replay.rows.site_table import read_rows
 from replay.runs.lookup import find_run
@@ -43,8 +44,6 @@ from stream.schema.runs import LIVE, Run, shown_run
 from stream.text.checksums import digest_of, write_sums
 from stream.text.user_errors import NotFound
 from stream.text.wording import moment
-
-_LIBRARIES = ("trafilatura", "justext", "lxml", "py3langid", "rensa", "resiliparse")  # packages on which texts depend
 
 
 class _ScoreRow(NamedTuple):
@@ -82,7 +81,12 @@ def write_release(log: Log, config: Config, folder: Path, run: str, now_ms: int)
     review = review_of(labels, config.rate, now_ms) if config.rate.review else None
     (rate,) = rate_lines(rows, RateQuery(settings=config.rate, now_ms=now_ms, review=review))
     likely = llm_probabilities(everything, config.rate, now_ms)
-    write_table(folder / SITES_FILE, "jsonl", SITE_COLUMNS, lines_of(rows, log, config, now_ms, likely, run))
+    write_table(
+        folder / SITES_FILE,
+        "jsonl",
+        SITE_COLUMNS,
+        lines_of(rows, log, config, now_ms, likely, site_labels(review), run),
+    )
     if review is not None:
         (folder / LABELS_FILE).write_bytes(encode_lines(_without_names(labels, Forgotten(log))))
     scores = _scores(log, names.tally_store, rows)
@@ -154,7 +158,7 @@ def _versions(run: Run, now_ms: int) -> dict[str, Any]:
         "made_at": now_ms,
         "farmwatch": program_version(),
         "python": ".".join(map(str, sys.version_info[:3])),
-        "libraries": {name: version(name) for name in _LIBRARIES if find_spec(name)},
+        "libraries": {name: version(name) for name in VERIFIED if find_spec(name)},
         "run": run.shown,
         "ruleset": run.ruleset,
         "ruleset_digest": run.digest,

@@ -16,6 +16,7 @@ from replay.rows.site_table import read_sites
 from replay.runs.lookup import find_run
 from scoring.errors import BadSiteNumbers, NoSiteTest
 from scoring.estimate.definitions import SITES
+from scoring.estimate.reviewed_share import Review
 from scoring.rates.split_rates import llm_probabilities
 from scoring.rates.terms import counted_at, is_too_old
 from scoring.sites.registry import StoredMethod, method_of_text, site_method
@@ -104,24 +105,35 @@ SITES_SHOWN = (  # the last are left out first for width
 def site_lines(log: Log, config: Config, run: str, now_ms: int) -> list[SiteLine]:
     """The sites of a run (default: the live one), canaries included, by name. Raises NotFound for an unknown run."""
     rows = read_sites(log, run)
-    return lines_of(rows, log, config, now_ms, llm_probabilities(rows, config.rate, now_ms), run)
+    labels = site_labels(read_review(config.rate, now_ms))
+    return lines_of(rows, log, config, now_ms, llm_probabilities(rows, config.rate, now_ms), labels, run)
+
+
+def site_labels(review: Review | None) -> dict[str, str]:
+    """Site -> what people called it."""
+    is_llm = {} if review is None else review.is_llm(SITES)
+    return {site: str(Truth.LLM if llm else Truth.HUMAN) for site, llm in is_llm.items()}
 
 
 def lines_of(
-    rows: Sequence[SiteState], log: Log, config: Config, now_ms: int, likely: Mapping[str, float], run: str = ""
+    rows: Sequence[SiteState],
+    log: Log,
+    config: Config,
+    now_ms: int,
+    likely: Mapping[str, float],
+    labels: Mapping[str, str],
+    run: str = "",
 ) -> list[SiteLine]:
     """Some sites of a run; `likely` has the probabilities, which follow from all of its sites."""
     control = Control(log)
     stored = find_run(control, run or LIVE).site_method if control.runs else ""
     methods = {detector: _method(config, detector, stored) for detector in {row.detector for row in rows}}
-    review = read_review(config.rate, now_ms)
-    is_llm = {} if review is None else review.is_llm(SITES)
     no_page = reasons_without_page(log, config, rows, now_ms)
     return [
         SiteLine(
             row,
             likely.get(row.site),
-            "" if row.site not in is_llm else str(Truth.LLM if is_llm[row.site] else Truth.HUMAN),
+            labels.get(row.site, ""),
             no_page.get(row.site, ""),
             _needs(row, methods[row.detector]),
             now_ms,

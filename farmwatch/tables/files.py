@@ -11,7 +11,7 @@ from typing import IO, Any, Literal, cast, get_args
 import msgspec
 
 from farmwatch.tables.columns import Column, T, plain
-from stream.text.user_errors import UsageError
+from stream.text.user_errors import MissingExtra, UsageError
 
 Format = Literal["csv", "json", "jsonl", "parquet"]
 _GROUP_ROWS, _GROUP_CHARACTERS = 20_000, 32 * 1024 * 1024  # of a row group of Parquet, which is held in memory
@@ -28,7 +28,7 @@ def format_of(file: Path) -> Format:
 def write_table(file: Path, form: Format, columns: Sequence[Column[T]], rows: Iterable[T]) -> int:
     """Write a new file; returns the number of rows. The file appears when it is complete.
 
-    Raises UsageError if it exists, or for Parquet without pyarrow; OSError.
+    Raises UsageError if it exists, MissingExtra for Parquet without pyarrow; OSError.
     """
     if file.exists():
         raise UsageError(f"{file} exists: name another file")
@@ -51,7 +51,7 @@ def write_table(file: Path, form: Format, columns: Sequence[Column[T]], rows: It
 
 
 def write_rows(stream: IO[bytes], form: Format, columns: Sequence[Column[T]], rows: Iterable[T]) -> None:
-    """Write the rows to a stream. Raises UsageError for Parquet without pyarrow; OSError."""
+    """Write the rows to a stream. Raises MissingExtra for Parquet without pyarrow; OSError."""
     writers: dict[Format, Callable[[IO[bytes], Sequence[Column[T]], Iterable[T]], None]] = {
         "csv": _write_csv,
         "json": _write_json,
@@ -111,7 +111,7 @@ def _write_parquet(stream: IO[bytes], columns: Sequence[Column[T]], rows: Iterab
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ModuleNotFoundError as error:
-        raise UsageError("Parquet needs pyarrow: pip install 'farmwatch[parquet]'") from error
+        raise MissingExtra("Parquet needs pyarrow", extra="parquet") from error
     kinds = {"integer": pa.int64(), "time": pa.int64(), "number": pa.float64(), "truth": pa.bool_()}
     schema = pa.schema([(column.name, kinds.get(column.kind, pa.string())) for column in columns])
     with pq.ParquetWriter(stream, schema, compression="zstd") as writer:
