@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any
@@ -27,7 +28,7 @@ from scoring.stages.site_tally import SiteTally
 from stream.log.contract import Clock, Log, partition_of
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import SiteClass, Truth
-from stream.text.user_errors import NotFound
+from stream.text.user_errors import NotFound, UsageError
 
 Query = Mapping[str, str]
 Data = dict[str, Any]

@@ -79,8 +79,7 @@ def page_lines(log: Log, config: Config, run: str = "", site: str = "") -> Itera
     A partition is held at a time. Raises NotFound for an unknown run.
     """
     control, names, topics = Control(log), names_to_read(log, run), log.topics()
-    of_run = find_run(control, run or LIVE) if control.runs else None
-    detector = (of_run.detector if of_run is not None else "") or tally_identity(config)
+    detector = "" if not control.runs else find_run(control, run or LIVE).detector or tally_identity(config)
     partitions = topics.get(PAGES, 0)
     wanted = range(partitions) if not site else [partition_of(site, partitions)] if partitions else []
     for partition in wanted:
@@ -102,7 +101,7 @@ def page_lines(log: Log, config: Config, run: str = "", site: str = "") -> Itera
         scores = {
             (score.site, score.text_digest): score
             for score in _read(log, Score, SCORES, partition, site)
-            if score.detector == detector
+            if detector in ("", score.detector)
         }
         for line in sorted(lines.values(), key=lambda line: (line.site, line.fetched_at, line.url)):
             if line.result == PageClass.ARTICLE and (said := scores.get((line.site, line.text_digest))):

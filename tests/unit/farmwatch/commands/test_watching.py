@@ -13,10 +13,10 @@ import pytest
 from crawler.frontier.rows import Totals
 from crawler.web.urls import page_id
 from filters.rules.ruleset import load_ruleset
-from stream.log.contract import Output, Topic, partition_of
+from stream.log.contract import Output, Topic
 from stream.opening import open_log
-from stream.schema.records import Hit, Page, Score, SiteState, encode
-from stream.schema.topics import HITS, PAGES, SCORES, SITES, all_topics
+from stream.schema.records import Hit, Page, SiteState, encode
+from stream.schema.topics import HITS, PAGES, SITES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import DETECTOR, SITE, URL, Runner, StandInDetector
 from tests.support.golden import check_words
@@ -102,20 +102,9 @@ def test_a_list_and_its_file_have_the_same_columns_everywhere(farmwatch: Runner,
 
 def test_pages_lists_each_page_with_why_it_is_no_article(farmwatch: Runner, finished: str) -> None:
     """A row per page of the log, of one host on request: its result, the rule that dropped it, and its score."""
-    text = next(page for page in farmwatch("pages", "--json", "--log", finished).lines if page["url"] == URL)
-    assert (text["result"], text["flag"], text["p_llm"]) == ("article", None, None)
-    score = {"site": SITE, "page_id": text["page_id"], "fetch_id": "f", "text_digest": text["text_digest"]}
-    with closing(open_log(finished)) as log:
-        partition = partition_of(SITE, log.topics()[SCORES])
-        for detector, p_llm in ((DETECTOR, 0.75), ("another/1", 0.5)):
-            scored = Score(id=detector, detector=detector, p_llm=p_llm, flag=True, **score)
-            log.append([Output(SCORES, partition, SITE.encode(), encode(scored))])
     pages = farmwatch("pages", "--json", "--log", finished).lines
-    assert {page["url"]: (page["result"], page["flag"], page["p_llm"]) for page in pages}[URL] == (
-        "article",
-        True,
-        0.75,
-    )
+    results = {page["url"]: (page["result"], page["why"], page["flag"], page["p_llm"]) for page in pages}
+    assert results[URL] == ("article", "", True, 0.97)
     assert {page["site"] for page in farmwatch("pages", SITE, "--json", "--log", finished).lines} == {SITE}
     dropped = farmwatch("pages", "--where", "result=dropped", "--json", "--log", finished).lines
     assert [page for page in pages if page["result"] == "dropped"] == dropped
