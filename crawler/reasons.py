@@ -137,6 +137,6 @@ def what_ends_stop(reason: str) -> str:
     return _REOPENED if reason in CONNECTION_FAILURES | TURNED_AWAY | EMPTY else meaning_of_reason(reason).passes
 
 
-def in_words(reason: str) -> str:
+def reason_text(reason: str) -> str:
     """The reason with its meaning, in one line."""
     return f"{reason}: {meaning_of_reason(reason).text}"

@@ -9,10 +9,6 @@ class FiltersError(FarmwatchError):
     """Any failure of the filters. `retriable`: the same batch may succeed when tried again."""
 
 
-class MissingExtractor(FiltersError):
-    """The extractor's package is not installed: install what the message names, or set another extractor."""
-
-
 class WorkersUnavailable(FiltersError):
     """Workers repeatedly exit before they are ready. The operator reads their stderr and checks the memory."""
 

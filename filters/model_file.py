@@ -30,9 +30,9 @@ def decoded(data: bytes, where: str, model: type[T], *, version: int, most: int,
     if len(data) > most:
         raise BadModel(f"{where}: larger than {most // 1024} KiB, no {kind}")
     try:
-        its_version = msgspec.json.decode(data, type=_Version).version
-        if its_version != version:
-            raise BadModel(f"{where}: version {its_version} of a model, this farmwatch reads {version}: train it again")
+        its = msgspec.json.decode(data, type=_Version).version
+        if its != version:
+            raise BadModel(f"{where}: version {its} of a model, this farmwatch reads {version}", case="outdated")
         return msgspec.json.decode(data, type=model)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadModel(f"{where}: no {kind}, or a damaged one: {error}") from None

@@ -33,8 +33,8 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """Address space of one worker, in bytes; the libraries alone take 350 MiB of it."""
     extractor: Literal["trafilatura", "blocks", "resiliparse"] = "trafilatura"
     """Extractor of the main text (epoch). `blocks` is a learned classifier of text blocks, and Trafilatura where that
-    finds next to no words. `resiliparse` is faster, its text has no known links, lists and tables, and `pip install
-    'farmwatch[resiliparse]'` installs it."""
+    finds next to no words. `resiliparse` is faster, its text has no known links, lists and tables, and it needs the
+    extra `resiliparse`."""
     extractor_model: str = ""
     """Trained model for the extractor `blocks`, a file DIGEST.json; empty: the model that ships (epoch). Of the stages
     only MEASURE reads the file."""
@@ -45,13 +45,6 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     tokenizer: Literal["whitespace", "words"] = "whitespace"
     """Tokens of the quality measures (epoch): `whitespace` takes any text between white space as one token, `words`
     separates words and punctuation marks."""
-
-    def __post_init__(self) -> None:
-        if self.extractor_model and self.extractor != "blocks":
-            raise ValueError(
-                f"extractor_model is only for the extractor blocks, and extractor is {self.extractor!r}:"
-                " set extractor to blocks, or extractor_model to nothing"
-            )
 
 
 class JudgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from scoring.errors import MissingExtra
+from stream.text.user_errors import MissingExtra
 
 
 def require_sklearn() -> None:

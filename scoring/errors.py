@@ -29,10 +29,6 @@ class TooFewLabels(BadTrainingData):
     exit = Exit.PROBLEM
 
 
-class MissingExtra(ScoringError):
-    """Packages of an extra are missing. The operator installs them; the fact `extra` names it."""
-
-
 class TrainingRefused(ScoringError):
     """The trained detector flags too many human pages of a web source it has not seen; no weights were written.
 
@@ -60,7 +56,7 @@ class PooledDetectors(ScoringError):
 class BadThresholds(ScoringError):
     """A threshold set is broken, or belongs to another detector.
 
-    The operator corrects `score.thresholds`, or runs `farmwatch calibrate`.
+    The operator corrects `score.thresholds`, or calibrates the detector.
     """
 
 
@@ -75,7 +71,7 @@ class CalibrationRefused(ScoringError):
 
 
 class Uncalibrated(ScoringError):
-    """A detector without thresholds cannot make site verdicts. The operator runs `farmwatch calibrate`."""
+    """A detector without thresholds cannot make site verdicts. The operator calibrates it."""
 
 
 class MissingModel(ScoringError):
@@ -145,7 +141,7 @@ class NoDeciles(NoSiteTest):
 class BadSiteNumbers(ScoringError):
     """A file of decile numbers is broken, or was learned from another detector's scores.
 
-    The operator runs `farmwatch train-sites`, or unsets tally.deciles for the file that ships.
+    The operator trains other numbers, or unsets tally.deciles for the file that ships.
     """
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from stream.log.contract import Log
 from stream.log.errors import StreamError
+from stream.text.user_errors import MissingExtra
 
 FORMS = "sqlite:DIR or kafka:HOST:PORT[,HOST:PORT]"
 
@@ -15,7 +16,7 @@ def open_log(url: str, *, prefix: str = "", read_only: bool = False, **options: 
     """Open the log at `url`; `prefix` separates several farmwatches on one log.
 
     `read_only`: an embedded log must exist, its files do not change, and calls that write raise StreamError.
-    `options`: `clock`, for Kafka `state_folder`. Raises StreamError for another URL, LogUnavailable.
+    `options`: `clock`, for Kafka `state_folder`. Raises StreamError for another URL, MissingExtra, LogUnavailable.
     """
     kind, _, place = url.partition(":")
     if kind == "sqlite" and place:
@@ -28,6 +29,6 @@ def open_log(url: str, *, prefix: str = "", read_only: bool = False, **options: 
         except ModuleNotFoundError as error:
             if error.name is None or error.name.split(".")[0] != "kafka":
                 raise
-            raise StreamError("a Kafka log needs the client: pip install 'farmwatch[kafka]'") from error
+            raise MissingExtra("a Kafka log needs the client", extra="kafka") from error
         return KafkaLog(place, prefix=prefix, **options)
     raise StreamError(f"no log has the URL {url!r}: give {FORMS}")

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from crawler.sources.answer_parsing import JsonEngine, at_path, text_of
 from crawler.sources.source import Query, QuotaSpent, Results, SourceAnswer, SourceRefused, SourceRequest
 from crawler.sources.usage import next_month_s
+from stream.text.times import DAY_S
 
 _MEANS = {
     401: "check the key",
@@ -15,7 +16,6 @@ _MEANS = {
     429: "more requests than the plan allows: lower search.mojeek.rate",
 }
 _BOOST = "10"  # of results in the wanted language or country, as Mojeek recommends
-_DAY_S = 86_400.0
 
 
 class Mojeek(JsonEngine):
@@ -44,7 +44,7 @@ class Mojeek(JsonEngine):
             if "month" in status.lower():
                 raise QuotaSpent(said, next_month_s(answer.at_s) - answer.at_s)
             if "limit" in status.lower():
-                raise QuotaSpent(said, _DAY_S - answer.at_s % _DAY_S)
+                raise QuotaSpent(said, DAY_S - answer.at_s % DAY_S)
             raise SourceRefused(f"{said}: check the key and the plan")
         total = at_path(reply, "response.head.results")
         return replace(results, more=results.more and (not isinstance(total, int) or total > page * self._count))

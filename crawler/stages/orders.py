@@ -26,7 +26,7 @@ def free_bytes(folder: Path) -> float | None:
         return None
 
 
-def in_words(pause: OrderChange) -> str:
+def order_text(pause: OrderChange) -> str:
     """Who paused the crawl, when, and why."""
     why = f": {pause.why}" if pause.why else ""
     return one_line(f"by {pause.by} since {moment(pause.at)}{why}")
@@ -69,7 +69,7 @@ class CrawlOrders:
             self._exclusions = self._excluded_now()
         self._forgotten.refresh()
         pause = self._orders.pause
-        paused = {OPERATOR: in_words(pause.changes[-1])} if pause.on else {}
+        paused = {OPERATOR: order_text(pause.changes[-1])} if pause.on else {}
         if low := self._low_disk():
             paused[DISK] = low
         self.paused = paused

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from farmwatch.archive.tables import Column
-from stream.text.user_errors import UsageError
+from stream.text.user_errors import MissingExtra, UsageError
 
 Format = Literal["parquet", "csv", "jsonl"]
 _GROUP_ROWS, _GROUP_CHARACTERS = 20_000, 32 * 1024 * 1024  # of a row group of Parquet, which is held in memory
@@ -20,7 +20,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet executes a cell tha
 def write_table(file: Path, form: Format, columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> int:
     """Write a new file; returns the number of rows. The file appears when it is complete.
 
-    Raises UsageError if it exists, or for Parquet without pyarrow; OSError.
+    Raises UsageError if it exists, MissingExtra for Parquet without pyarrow; OSError.
     """
     if file.exists():
         raise UsageError(f"{file} exists: name another file")
@@ -70,7 +70,7 @@ def _write_parquet(file: Path, columns: Sequence[Column], rows: Iterable[Sequenc
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ModuleNotFoundError as error:
-        raise UsageError("--format parquet needs pyarrow: pip install 'farmwatch[parquet]'") from error
+        raise MissingExtra("--format parquet needs pyarrow", extra="parquet") from error
     kinds = {"integer": pa.int64(), "number": pa.float64(), "truth": pa.bool_()}
     schema = pa.schema([(column.name, kinds.get(column.kind, pa.string())) for column in columns])
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:

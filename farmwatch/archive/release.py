@@ -24,6 +24,7 @@ from farmwatch.share.review_labels import ReviewLabel, read_labels, review_of
 from farmwatch.share.words import line_fields, text_of
 from farmwatch.terminal.jsonl import encode_lines
 from farmwatch.terminal.messages import program_version
+from filters.measure.golden import VERIFIED
 from replay.live.epoch_change import seams
 from replay.rows.site_table import read_rows
 from replay.runs.lookup import find_run
@@ -42,7 +43,6 @@ from stream.text.checksums import digest_of, write_sums
 from stream.text.user_errors import NotFound
 from stream.text.wording import moment
 
-_LIBRARIES = ("trafilatura", "justext", "lxml", "py3langid", "rensa", "resiliparse")  # packages on which texts depend
 _SCORES = [
     *(Column(name, "text", name) for name in ("site", "page_id", "fetch_id", "text_digest", "detector")),
     Column("score", "number", "score"),
@@ -147,7 +147,7 @@ def _versions(run: Run, now_ms: int) -> dict[str, Any]:
         "made_at": now_ms,
         "farmwatch": program_version(),
         "python": ".".join(map(str, sys.version_info[:3])),
-        "libraries": {name: version(name) for name in _LIBRARIES if find_spec(name)},
+        "libraries": {name: version(name) for name in VERIFIED if find_spec(name)},
         "run": run.shown,
         "ruleset": run.ruleset,
         "ruleset_digest": run.digest,

@@ -29,7 +29,6 @@ from farmwatch.audit.report import FieldDifference
 from farmwatch.audit.scope import AuditScope, StoredRecord
 from farmwatch.config.config import Config
 from replay.runs.configured import site_method_of
-from scoring.errors import ScoringError
 from scoring.interface import SiteMethod, SiteVerdict
 from scoring.rates.canary import is_canary
 from scoring.stages.site_pages import JudgedPage
@@ -93,7 +92,7 @@ class Methods:
                 self._known[detector] = site_method_of(
                     self.config, msgspec.structs.replace(self.run, detector=detector)
                 )
-            except (FarmwatchError, ScoringError):
+            except FarmwatchError:
                 self._known[detector] = None
         method = self._known[detector]
         is_certain = digest is None or self.run.site_method  # otherwise the configuration may have changed

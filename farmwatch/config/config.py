@@ -22,6 +22,7 @@ from farmwatch.config.layers import (
     settings_of,
 )
 from farmwatch.config.settings import CanarySettings, ConsoleSettings, LogSettings, MetricsSettings, UpSettings
+from filters.measure.extractors import EXTRACTORS
 from filters.settings import JudgeSettings, MeasureSettings
 from scoring.detectors.settings import ScoreSettings
 from scoring.rates.settings import RateSettings
@@ -60,6 +61,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"up.drain_s ({self.up.drain_s}) is shorter than loop.drain_s ({self.loop.drain_s}):"
                 " a process would be killed while it still drains"
             )
+        if self.measure.extractor_model and not EXTRACTORS[self.measure.extractor].takes_model:
+            raise ValueError(f"measure.extractor_model: {self.measure.extractor} takes no model: set it to nothing")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ from farmwatch.terminal.messages import message
 from farmwatch.terminal.remedies import in_full
 from replay.runs.configured import tallied_name
 from scoring.detectors.registry import DETECTORS, detector_warnings, load_detectors
-from scoring.errors import MissingExtra, MissingModel, ScoringError, UnsupportedModel
+from scoring.errors import MissingModel, UnsupportedModel
 from scoring.interface import Detector, calibrated, name_of
+from stream.text.user_errors import FarmwatchError, MissingExtra
 
 
 def known_detectors(config: Config) -> list[KnownDetector]:
@@ -26,7 +27,7 @@ def known_detectors(config: Config) -> list[KnownDetector]:
         configured, judges = name in config.score.detectors, name == judging
         try:
             ((identity, warning),) = detector_warnings(msgspec.structs.replace(config.score, detectors=[name])).items()
-        except ScoringError as error:
+        except FarmwatchError as error:
             known.append(KnownDetector(name, configured, judges, "", False, "", in_full(error)))
         else:
             judges = identity == config.tally.detector if judging is None else judges

@@ -89,7 +89,7 @@ def settle_letters(desk: Desk, form: Form) -> str:
 
     def wanted(stored: StoredLetter) -> bool:
         is_open = stored.state is LetterState.OPEN and not (retry and stored.letter.expired)
-        return is_open and (stored.letter.stage, shown_run(stored.letter.run), stored.reason) == group
+        return is_open and (stored.letter.stage, shown_run(stored.letter.run), stored.letter.reason) == group
 
     with opened(desk.config, write=True) as log:
         settled = settle(log, wanted, retry=retry)

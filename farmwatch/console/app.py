@@ -13,19 +13,22 @@ from importlib.resources import files
 import structlog
 from aiohttp import web
 from aiohttp.typedefs import Middleware
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup
 from yarl import URL
 
 from crawler.errors import UnusableUrl
 from farmwatch.console.access import Access, Handler, secured
 from farmwatch.console.actions import ACTIONS, Action, Desk
+from farmwatch.console.drawings import DRAWINGS, Drawing, reason_parts, verdict_parts
 from farmwatch.console.jobs import Working
 from farmwatch.console.live import PATH as EVENTS
 from farmwatch.console.live import events
+from farmwatch.console.pictures import percent, saved
 from farmwatch.console.views import SPLITS, Console, Data, Query
 from farmwatch.explain.report import flagged_above
-from farmwatch.explain.rules import plain
+from farmwatch.explain.rules import value_text
 from farmwatch.runs.comparison_words import points
 from farmwatch.terminal.remedies import in_full
 from stream.schema.vocabulary import SiteClass
@@ -38,9 +41,7 @@ _STATIC = {  # file -> its type
     "console.css": "text/css",
     "icon.svg": "image/svg+xml",
     "live.js": "text/javascript",
-    "history.js": "text/javascript",
-    "uplot/uPlot.iife.min.js": "text/javascript",
-    "uplot/uPlot.min.css": "text/css",
+    "pictures.css": "text/css",
 }
 
 
@@ -49,7 +50,7 @@ Load = Callable[[Query], Data]
 
 def application(console: Console, access: Access, request_s: float = _REQUEST_S) -> web.Application:
     """The application; every answer passes `access`. A request, and the sending of its answer, may take `request_s`."""
-    templates = _environment(access)
+    templates = _environment(access, console)
     app = web.Application(middlewares=[_guard(access, templates, request_s)], client_max_size=64 * 1024)
     views = {  # the name is that of the address, with .json of its twin, and of the template
         "answer": console.answer,
@@ -76,6 +77,8 @@ def application(console: Console, access: Access, request_s: float = _REQUEST_S)
     for name, load in views.items():
         get(f"/{name}", partial(_html, f"{name}.html", load, templates, console.version))
         get(f"/{name}.json", partial(_twin, load))
+    for name, drawing in DRAWINGS.items():
+        get(f"/{name}.svg", partial(_picture, drawing, views[drawing.view], templates))
     for name, kind in _STATIC.items():
         get(f"/static/{name}", partial(_static, name, kind))
     get(EVENTS, events(console.version, console.stopped))
@@ -217,6 +220,18 @@ async def _twin(load: Load, request: web.Request) -> web.Response:
     return web.json_response(data, status=status, dumps=partial(json.dumps, ensure_ascii=False))
 
 
+async def _picture(drawing: Drawing, load: Load, templates: Environment, request: web.Request) -> web.Response:
+    """A picture of a page as a file."""
+    status, data = await _load(load, request)
+    if status != 200:
+        return _page("working.html" if status == 202 else "refused.html", templates, data, request, status)
+    if not (picture := drawing.save(data)):
+        raise web.HTTPNotFound
+    headers = {"Content-Disposition": f'attachment; filename="farmwatch-{request.path.strip("/")}"'}
+    text = saved(picture, _static_text("pictures.css"))
+    return web.Response(text=text, content_type="image/svg+xml", headers=headers)
+
+
 async def _load(load: Load, request: web.Request) -> tuple[int, Data]:
     try:
         return 200, await asyncio.to_thread(load, request.query)
@@ -242,17 +257,21 @@ def _status_of(error: Exception) -> int:
 
 
 def _page(name: str, templates: Environment, data: Data, request: web.Request, status: int) -> web.Response:
-    twin = f"{request.path}.json" + (f"?{query}" if (query := request.rel_url.raw_query_string) else "")
-    html = templates.get_template(name).render(**data, path=request.path, twin=twin)
+    query = f"?{text}" if (text := request.rel_url.raw_query_string) else ""
+    twin = f"{request.path}.json{query}"
+    html = templates.get_template(name).render(**data, data=data, path=request.path, query=query, twin=twin)
     return web.Response(status=status, text=html, content_type="text/html")
 
 
 async def _static(name: str, kind: str, _: web.Request) -> web.Response:
-    text = files("farmwatch.console").joinpath("static", name).read_text(encoding="utf-8")
-    return web.Response(text=text, content_type=kind)
+    return web.Response(text=_static_text(name), content_type=kind)
 
 
-def _environment(access: Access) -> Environment:
+def _static_text(name: str) -> str:
+    return files("farmwatch.console").joinpath("static", name).read_text(encoding="utf-8")
+
+
+def _environment(access: Access, console: Console) -> Environment:
     environment = Environment(
         loader=PackageLoader("farmwatch.console"),
         autoescape=True,
@@ -266,13 +285,29 @@ def _environment(access: Access) -> Environment:
         "counted": counted,
         "flagged_above": flagged_above,
         "lasting": lasting,
-        "percent": lambda share: "" if share is None else f"{share:.1%}",
-        "plain": plain,
+        "percent": percent,
+        "plain": value_text,
         "points": points,
         "time": _time,
     }
-    environment.globals |= {"splits": SPLITS, "verdicts": tuple(SiteClass), "form_token": access.form_token}
+    environment.globals |= {
+        "console": console,
+        "figure": _figure,
+        "form_token": access.form_token,
+        "reason_parts": reason_parts,
+        "splits": SPLITS,
+        "verdict_parts": verdict_parts,
+        "verdicts": tuple(SiteClass),
+    }
     return environment
+
+
+@pass_context
+def _figure(context: Context, name: str) -> Markup:
+    """A picture of the page, with the address of its file."""
+    picture = DRAWINGS[name].draw(context["data"])
+    text = '<figure>{}<figcaption><a href="/{}.svg{}" download>Save as SVG</a></figcaption></figure>'
+    return Markup(text).format(picture, name, context["query"]) if picture else Markup()
 
 
 def _code(text: str) -> Markup:

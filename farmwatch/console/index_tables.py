@@ -240,7 +240,7 @@ def count_letters(db: sqlite3.Connection, log: Log) -> list[LetterCounts]:
 
 def _take_letters(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
     values = (
-        (of.stage, of.run, of.error.partition(":")[0], m.partition, m.offset, site_of_key(m.key), m.timestamp_ms)
+        (of.stage, of.run, of.reason, m.partition, m.offset, site_of_key(m.key), m.timestamp_ms)
         for m, of in dead_letters_of(messages)
     )
     db.executemany("INSERT OR REPLACE INTO letter VALUES (?, ?, ?, ?, ?, ?, ?)", values)

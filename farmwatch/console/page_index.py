@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from crawler.reasons import in_words
+from crawler.reasons import reason_text
 from crawler.web.urls import page_id, site_of
 from farmwatch.console.read_model import ReadModel
 from farmwatch.explain.not_measured import what_comes_next
@@ -34,7 +34,7 @@ class IndexedRecords:
         at = max((at for at, visit in where.visits if visit.page_id == self.page_id), default=-1)
         features = next(self._read(Features, names.features, [at]), None)
         if features is None:
-            why = f": {in_words(where.reason)}" if where.reason else ""
+            why = f": {reason_text(where.reason)}" if where.reason else ""
             said = f"{where.outcome.replace('_', ' ') or 'known'}{why}; the log has no measures of it"
             raise NotFound(self._missing(url, said))
         before = compared_with(where.visits, features, at)

@@ -21,6 +21,7 @@ from farmwatch.canaries.lines import SAID, read_canary_lines
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.actions import Desk
+from farmwatch.console.history_marks import marks_of
 from farmwatch.console.jobs import WALK, Found, Jobs, Say, Working
 from farmwatch.console.page_index import IndexedRecords
 from farmwatch.console.read_model import SORTS, ReadModel
@@ -43,13 +44,15 @@ from replay.live.live_run import find_rules
 from replay.rows.site_table import SiteTable
 from replay.runs.configured import tally_identity
 from replay.runs.lookup import names_to_read
+from scoring.rates.series import point_of
 from scoring.rates.split_rates import RateLine, llm_probabilities
 from scoring.sites.registry import method_of_text, site_method
 from scoring.stages.site_tally import SiteTally
 from stream.log.contract import Clock, Log, partition_of, wall_ms
+from stream.schema.control import Control
 from stream.schema.forgotten import Forgotten
 from stream.schema.orders import Orders
-from stream.schema.records import SiteState
+from stream.schema.records import RatePoint, SiteState
 from stream.schema.runs import shown_run
 from stream.schema.topics import CONTROL
 from stream.schema.vocabulary import SiteClass
@@ -69,7 +72,7 @@ _CHANGE_DAYS = 7
 _HOSTS_SHOWN = 100  # of a list of the frontier
 _TEMPLATES, _GROUPS_SHOWN, _NAMES_SHOWN = ("templates",), 100, 500
 _SWITCH_S = 0.0005  # until the thread that follows lets another run; Python's own 5 ms would be paid at each query
-_HISTORY_DAYS, _HISTORY_POINTS = 30, 200
+_HISTORY_DAYS, _HISTORY_POINTS, _MARKS = 30, 200, 20
 _HTML_CAP_BYTES = 2_000_000  # of a page's source that is shown
 
 
@@ -80,7 +83,7 @@ class Console:
         self, log: Log, config: Config, model: ReadModel, clock: Clock = wall_ms, replays: Replays | None = None
     ) -> None:
         """Reads offsets alone."""
-        self.config = config
+        self.config, self.log_url, self.run = config, config.log.url, ""
         self._log, self._model, self._clock = log, model, clock
         self._forgotten = Forgotten(log)
         self._jobs, replays = Jobs(), replays or Replays()
@@ -99,6 +102,7 @@ class Console:
         while not stop.is_set():
             try:
                 self._read += self._model.follow(self._log, self._forgotten, lambda: not stop.is_set())
+                self.run = live.shown if (live := Control(self._log).live) else ""
                 self._orders = sum(self._log.end(CONTROL)) if CONTROL in self._log.topics() else 0
                 if forgotten != (forgotten := self._forgotten.version):
                     self._jobs.drop()
@@ -119,7 +123,7 @@ class Console:
     def answer(self, query: Query) -> Data:
         """The share, as `farmwatch rate` says it, with its history."""
         by = _one_of(query, "by", ("", *SPLITS))
-        (rate, history), at = self._answer(by)
+        (rate, history, marks), at = self._answer(by)
         warnings = caveats(self.config, (line.detector for line in rate.lines))
         lines = [
             {**line_fields(line), "run": shown_run(line.run), "warning": warnings[line.detector]} for line in rate.lines
@@ -133,6 +137,7 @@ class Console:
             "seams": rate.seams,
             "waiting": rate.waiting,
             "history": history,
+            "marks": marks,
             "canaries": [] if by else self._jobs.soon(("canaries",), self._canaries),
             "change": None if by else self._jobs.soon(("change",), self._change),
         }
@@ -326,27 +331,35 @@ class Console:
 
         return self._jobs.soon(("likely",), find, 2.0) or {}
 
-    def _answer(self, by: str) -> Found[tuple[CurrentRate, list[Data]]]:
-        def find(_: Say) -> tuple[CurrentRate, list[Data]]:
-            return current_rate(self._log, self.config, self._clock(), by=by), [] if by else self._history()
+    def _answer(self, by: str) -> Found[tuple[CurrentRate, list[Data], list[Data]]]:
+        def find(_: Say) -> tuple[CurrentRate, list[Data], list[Data]]:
+            rate = current_rate(self._log, self.config, self._clock(), by=by)
+            return rate, *(([], []) if by else self._history(rate))
 
         return self._jobs.found(("answer", by), "Finding the share", find, _RATE_S)
 
     def _read_status(self) -> DaemonStatus:
         return self._jobs.result(("status",), "Reading the roles' state", lambda _: self._status.read(), _STATUS_S)
 
-    def _history(self) -> list[Data]:
-        since = datetime.fromtimestamp(self._clock() / 1000, UTC).date() - timedelta(days=_HISTORY_DAYS)
+    def _history(self, rate: CurrentRate) -> tuple[list[Data], list[Data]]:
+        """Points of the last days and of now, thinned out, and what happened between them."""
+        now_ms = self._clock()
+        since = datetime.fromtimestamp(now_ms / 1000, UTC).date() - timedelta(days=_HISTORY_DAYS)
         points = sorted((point for point in read_points(self._log, since) if not point.by), key=attrgetter("at"))
+        points += [point_of(line, rate.kept_at or now_ms) for line in rate.lines if line.share is not None]
         step = max(1, -(-len(points) // _HISTORY_POINTS))  # more points than that look the same in a plot
-        return [
-            {
-                **{name: getattr(point, name) for name in ("at", "share", "scored_sites")},
-                **{"low": point.share_low, "high": point.share_high},
-                "ruleset": f"{point.ruleset} {point.digest[:8]}",
-            }
-            for point in points[::-step][::-1]
-        ]
+        marks = marks_of(points, Control(self._log).cutovers)[-_MARKS:] if points else []
+        return [_point(point) for point in points[::-step][::-1]], marks
+
+
+def _point(of: RatePoint) -> Data:
+    """A point of the history: the interval of the headline, and the one for repeated looks."""
+    return {
+        **{name: getattr(of, name) for name in ("at", "share", "scored_sites")},
+        **{"low": of.share_low_once, "high": of.share_high_once, "look_low": of.share_low, "look_high": of.share_high},
+        "ruleset": f"{of.ruleset} {of.digest[:8]}",
+        "version": " ".join((of.ruleset, of.digest[:8], of.detector, of.site_method_digest)),
+    }
 
 
 def _one_of(query: Query, name: str, allowed: tuple[str, ...]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from crawler.stages.orders import CrawlOrders, in_words
+from crawler.stages.orders import CrawlOrders, order_text
 from crawler.web.exclusions import Exclusions
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened
@@ -56,7 +56,7 @@ def _written(config: Config, *, create: bool) -> Iterator[Log]:
 def pause_in_words(log: Log) -> str:
     """Who paused the crawl, when, and why; "" while it is not paused by an operator. Raises as `Orders.refresh`."""
     pause = Orders(log).pause
-    return f"the crawl is paused {in_words(pause.changes[-1])}; `farmwatch crawl resume` ends it" if pause.on else ""
+    return f"the crawl is paused {order_text(pause.changes[-1])}; `farmwatch crawl resume` ends it" if pause.on else ""
 
 
 def exclusions_of(log: Log) -> Exclusions:
@@ -87,7 +87,7 @@ class NotVisited:
         name = self.exclusion_of(host)
         if not name:
             return "forgotten for ever (`farmwatch forget`)"
-        return f"excluded as {name} {in_words(self.exclusions[name].changes[-1])}"
+        return f"excluded as {name} {order_text(self.exclusions[name].changes[-1])}"
 
 
 def _change(why: str, *, on: bool) -> OrderChange:

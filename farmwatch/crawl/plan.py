@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from crawler.reasons import in_words, meaning_of_reason, what_ends_stop
+from crawler.reasons import meaning_of_reason, reason_text, what_ends_stop
 from crawler.stages.dry_run import DryRun, SitePlan
 from crawler.web.hits_file import BadLine, read_hits
 from farmwatch.config.config import Config
@@ -192,9 +192,9 @@ def _why(plan: SitePlan, now_ms: int) -> str:
     parts = []
     if plan.stopped_why:
         passes = what_ends_stop(plan.stopped_why)
-        parts.append(f"stopped: {in_words(plan.stopped_why)}" + (f" (until: {passes})" if passes else ""))
+        parts.append(f"stopped: {reason_text(plan.stopped_why)}" + (f" (until: {passes})" if passes else ""))
     elif plan.parked_until:
-        parts.append(f"parked for {lasting((plan.parked_until - now_ms) / 1000)} after {in_words(plan.parked_why)}")
+        parts.append(f"parked for {lasting((plan.parked_until - now_ms) / 1000)} after {reason_text(plan.parked_why)}")
     elif plan.waits_for:
         parts.append(_WAITS_FOR[plan.waits_for].format(domain=plan.domain))
     elif not plan.requests:

@@ -19,11 +19,11 @@ import msgspec
 from crawler.settings import CrawlSettings
 from scoring.estimate.sites_needed import sites_needed
 from scoring.rates.settings import RateSettings
+from stream.text.times import DAY_S
 
 LEAST_SITES = 100  # pages of a log needed to use its own figures
 REQUEST_S = 1.0  # of a request, from connection to last byte: assumed
 _EXTRA_REQUESTS = 3  # per site: robots.txt, tdmrep.json, one sitemap file
-_DAY_S = 86_400
 
 
 class SiteFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ class Sizing(msgspec.Struct, frozen=True, kw_only=True):
     figures: SiteFigures
 
 
-def size_of(
+def sizing_of(
     queries: int,
     half_width: float,
     figures: SiteFigures,
@@ -85,7 +85,7 @@ def size_of(
         queries=None if sites is None else math.ceil(sites / figures.sites_a_query),
         pages=pages,
         requests=requests,
-        days=None if seconds is None else seconds / _DAY_S,
+        days=None if seconds is None else seconds / DAY_S,
         disk_bytes=None if pages is None else round(pages * figures.page_bytes),
         texts=texts,
         device_hours=None if texts is None or texts_per_s is None else texts / texts_per_s / 3600,

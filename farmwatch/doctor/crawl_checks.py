@@ -11,7 +11,7 @@ from crawler.sources.ledger import Ledger
 from crawler.sources.settings import SourceSettings
 from crawler.sources.source import SourceError
 from crawler.sources.usage import Usage, left, used
-from crawler.stages.orders import free_bytes, in_words
+from crawler.stages.orders import free_bytes, order_text
 from crawler.stages.preflight import check_crawl
 from farmwatch.config.opening import log_exists
 from farmwatch.daemon.roles import disks_of
@@ -44,7 +44,7 @@ def orders(at: Subject) -> Results:
     standing = Orders(at.log) if at.log is not None else None
     mark = at.config.crawl.pause_below_bytes
     if standing is not None and standing.pause.on:
-        yield warn(f"the crawl is paused {in_words(standing.pause.changes[-1])}", "`farmwatch crawl resume` ends it")
+        yield warn(f"the crawl is paused {order_text(standing.pause.changes[-1])}", "`farmwatch crawl resume` ends it")
     for name, folder in disks_of(at.config).items():
         free = free_bytes(folder)
         if free is not None and free < mark:

@@ -98,7 +98,7 @@ def dead_letters(at: Subject) -> Results:
     for stored in read_letters(at.log, unreadable, newest=_NEWEST):
         if stored.state is not LetterState.OPEN:
             continue
-        counts[f"{stored.letter.stage} {stored.reason}"] += 1
+        counts[f"{stored.letter.stage} {stored.letter.reason}"] += 1
         if newest is None or newest.message.timestamp_ms <= stored.message.timestamp_ms:
             newest = stored
     if newest is None and not unreadable.lines():

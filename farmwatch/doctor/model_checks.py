@@ -27,7 +27,7 @@ _GIB = 1024**3
 
 
 def extractor(at: Subject) -> Results:
-    """The extractor is installed and finds the text of a plain page. Raises UnknownExtractor, MissingExtractor."""
+    """The extractor is installed and finds the text of a plain page. Raises UnknownExtractor, MissingExtra."""
     from filters.measure.extractors import extract
 
     name = at.config.measure.extractor
@@ -35,8 +35,8 @@ def extractor(at: Subject) -> Results:
         mend = f"reinstall {name}, or set measure.extractor to another one"
         yield fail(f"{name} extracts nothing from a plain page: {error}", mend)
     else:
-        model = f", model {epoch_settings(at.config.measure)['measure.extractor_model']}" if name == "blocks" else ""
-        yield ok(name + model)
+        model = epoch_settings(at.config.measure).get("measure.extractor_model")
+        yield ok(f"{name}, model {model}" if model else name)
 
 
 def ruleset(at: Subject) -> Results:

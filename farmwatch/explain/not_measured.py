@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from crawler.frontier.report import QUEUES, stored_rows
 from crawler.frontier.rows import Priority, SiteRow, UrlRow
 from crawler.frontier.statuses import Status
-from crawler.reasons import CONNECTION_FAILURES, in_words, what_ends_stop
+from crawler.reasons import CONNECTION_FAILURES, reason_text, what_ends_stop
 from stream.log.contract import Log, partition_of
 from stream.schema.records import Page
 from stream.schema.topics import FRONTIER_STORE
@@ -49,11 +49,11 @@ def why_not_measured(
         else:  # a site that does not answer is stopped
             has_failed = last.outcome == FetchOutcome.FAILED or last.reason in CONNECTION_FAILURES
             outcome = "could not be fetched" if has_failed else last.outcome.replace("_", " ")
-            said = [f"{outcome}: {in_words(last.reason)}{at}"]
+            said = [f"{outcome}: {reason_text(last.reason)}{at}"]
     elif url_row is not None:
         said = [_SAID[Status(url_row.status)]]
         if url_row.status in (Status.ERROR, Status.REFUSED):
-            said = [f"{said[0]}: {in_words(url_row.reason)}; visit {url_row.visit}; {_LEFT}"]
+            said = [f"{said[0]}: {reason_text(url_row.reason)}; visit {url_row.visit}; {_LEFT}"]
     else:
         near = get_close_matches(url, sorted(similar), 3)
         said = ["not in the log: it has no hit, was not fetched yet, or expired"]
@@ -82,7 +82,7 @@ def _next(row: SiteRow | None, url_row: UrlRow | None) -> Iterator[str]:
         return
     if row.stopped:
         passes = what_ends_stop(row.stopped) or "nothing"
-        yield f"the site is stopped since {moment(row.stopped_at)}: {in_words(row.stopped)}; what ends it: {passes}"
+        yield f"the site is stopped since {moment(row.stopped_at)}: {reason_text(row.stopped)}; what ends it: {passes}"
         return
     if url_row is not None and url_row.place is not None:
         queue = "to be asked again" if url_row.place is Priority.AGAIN else f"among the {QUEUES[url_row.place]}"
@@ -91,4 +91,4 @@ def _next(row: SiteRow | None, url_row: UrlRow | None) -> Iterator[str]:
         yield f"it is asked again from {moment(url_row.due)} on" if url_row.due else "it is not asked again"
     if row.parked_until:
         times = f"{counted(row.park_level, 'failure')} in a row, the last at {moment(row.parked_at)}"
-        yield f"the host is parked until {moment(row.parked_until)}: {in_words(row.parked_why)} ({times})"
+        yield f"the host is parked until {moment(row.parked_until)}: {reason_text(row.parked_why)} ({times})"

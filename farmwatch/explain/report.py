@@ -7,7 +7,7 @@ from itertools import chain
 
 from farmwatch.explain.as_json import limits, quality_by_name
 from farmwatch.explain.explanation import PageExplanation
-from farmwatch.explain.rules import plain, put_rules, shortened
+from farmwatch.explain.rules import put_rules, shortened, value_text
 from farmwatch.pipes.lines import structure_by_name
 from farmwatch.terminal.messages import put, put_table, put_wrapped
 from filters.duplicates.lines import TEMPLATE_PAGES, marked_lines
@@ -150,19 +150,19 @@ def _template_lines(page: PageExplanation, *, everything: bool) -> Iterator[str]
 
 
 def _put_measures(page: PageExplanation) -> None:
-    put_table(("measure", "value"), [(name, plain(value)) for name, value in page.features.measures.items()])
+    put_table(("measure", "value"), [(name, value_text(value)) for name, value in page.features.measures.items()])
     put("")
     quality = quality_by_name(page.features)
     if quality:
         texts = [text for text in quality_names.TEXTS if text in quality]
-        rows = [(name, *(plain(quality[text][name]) for text in texts)) for name in quality_names.MEASURES]
+        rows = [(name, *(value_text(quality[text][name]) for text in texts)) for name in quality_names.MEASURES]
         put_table(("quality", *(f"of {text}" for text in texts)), rows)
     else:
         _print("quality: not in this record (no main text, or older than the quality measures)")
     put("")
     structure = structure_by_name(page.features.structure)
     if structure:
-        rows_of_structure = [(name, plain(value), MEANINGS[name]) for name, value in structure.items()]
+        rows_of_structure = [(name, value_text(value), MEANINGS[name]) for name, value in structure.items()]
         put_table(("structure", "value", "meaning"), rows_of_structure)
     else:
         _print("structure: not in this record (the page was not parsed, or older than the structure measures)")

@@ -47,7 +47,7 @@ def put_rules(page: PageExplanation) -> None:
         )
     for rule_of_set in page.rules.values():
         for part in contributions(features, rule_of_set):
-            value = "" if part.name == REST else f" {plain(part.value)}"
+            value = "" if part.name == REST else f" {value_text(part.value)}"
             put_wrapped(f"{rule_of_set.name}: logit {part.logit:+.2f} by {part.name}{value} ({meaning_of(part)})", "  ")
         match = url_match(features, rule_of_set)
         if match is not None:
@@ -101,7 +101,7 @@ def shown_value(rule: RuleOutcome) -> str:
     """A value with enough digits to show its side of the threshold."""
     value, threshold = rule.value, rule.threshold
     if not isinstance(value, float | int) or not isinstance(threshold, float | int):
-        return plain(value)
+        return value_text(value)
     for digits in range(3, 18):
         text = _number(value, digits)
         if (float(text) > threshold) == (value > threshold) and (float(text) < threshold) == (value < threshold):
@@ -109,7 +109,7 @@ def shown_value(rule: RuleOutcome) -> str:
     return repr(value)
 
 
-def plain(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A measure or threshold as text: whole counts, "unknown" for None."""
     if value is None:
         return "unknown"
@@ -119,9 +119,9 @@ def plain(value: Any) -> str:
 
 
 def _condition(outcome: RuleOutcome, rule: Rule | None) -> str:
-    condition = "-" if outcome.threshold is None else f"{outcome.op} {plain(outcome.threshold)}"
-    fields = {} if rule is None else fields_of(rule)
-    return condition + (f" ({', '.join(f'{name} {plain(value)}' for name, value in fields.items())})" if fields else "")
+    condition = "-" if outcome.threshold is None else f"{outcome.op} {value_text(outcome.threshold)}"
+    fields = ", ".join(f"{name} {value_text(value)}" for name, value in (fields_of(rule) if rule else {}).items())
+    return f"{condition} ({fields})" if fields else condition
 
 
 def _outcome(rule: RuleOutcome, *, drops: bool) -> tuple[str, str]:

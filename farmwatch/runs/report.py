@@ -68,7 +68,7 @@ def scale(changes: Iterable[ShareChange]) -> Scale | None:
     return Scale(first * step, last * step, [number * step for number in range(first, last + 1)])
 
 
-def plain(text: str) -> str:
+def printable(text: str) -> str:
     """The text with controls and direction changes (Unicode TR9, 2.1 to 2.4) as U+FFFD."""
     if text.isprintable():
         return text
@@ -94,7 +94,7 @@ def _environment() -> Environment:
         loader=PackageLoader("farmwatch.runs", ""),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=lambda value: value if hasattr(value, "__html__") else plain(str(value)),
+        finalize=lambda value: value if hasattr(value, "__html__") else printable(str(value)),
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -13,6 +13,7 @@ from stream.text.wording import one_line
 # A fact `run` that is a row of a run also gives `resume`, the command that resumes it, and `settings`.
 REMEDIES: dict[str, str] = {
     "BadIdentity": "`farmwatch detectors` and `farmwatch score` print identities",
+    "BadModel outdated": "train it again",
     "BadRuleset": "correct the file, or take one of `farmwatch rulesets list`",
     "BadSiteNumbers": "learn other numbers with `farmwatch train-sites`, or unset tally.deciles",
     "BadThresholds": "correct score.thresholds, or run `farmwatch calibrate` with this detector",
@@ -58,6 +59,7 @@ REMEDIES: dict[str, str] = {
     "RunRefused being removed": "finish that with `farmwatch runs rm {run.shown}`, or take another name",
     "RunRefused continued live": "the daemon (`farmwatch up`) continues it",
     "RunRefused live": "make another run live first, with `farmwatch cutover`",
+    "RunRefused other ruleset": "begin another run with `farmwatch replay --name`",
     "RunRefused was live": (
         "`farmwatch cutover {run.shown}` does so. Such a run cannot be cancelled. To stop a process that replays it,"
         " press Ctrl-C or send SIGTERM"

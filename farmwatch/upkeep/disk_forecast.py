@@ -22,11 +22,10 @@ from replay.runs.overview import STOPPED, state_of
 from replay.runs.retention import topics_held
 from stream.log.contract import At, CleanupPolicy, Log, Topic
 from stream.schema.control import Control
-from stream.text.times import DAY_MS
+from stream.text.times import DAY_MS, DAY_S
 from stream.text.wording import lasting, one_line, size
 
 LEAST_DAYS = 1.0  # a younger log has no forecast
-_DAY_S = 86_400
 _FAR_DAYS = 3650
 _PROBED = 8  # records from the first retained offset on; on Kafka the first ones may be transaction markers
 
@@ -111,7 +110,7 @@ def forecast_in_words(config: Config, growths: Sequence[TopicGrowth], age_days: 
     elif growth.full_in_days is None:
         lines.append(f"retention ends the growth before the disk is full ({size(free)} free)")
     else:
-        span_s = growth.full_in_days * _DAY_S
+        span_s = growth.full_in_days * DAY_S
         due = time.strftime("%Y-%m-%d", time.gmtime(now_ms / 1000 + span_s))
         lines.append(
             f"at this pace the disk ({size(free)} free) is full in {lasting(span_s)}, on {due}: add disk, or lower the"

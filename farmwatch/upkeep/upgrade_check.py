@@ -54,7 +54,7 @@ class UpgradeCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_upgrade(log: Log, config: Config, pages: int) -> UpgradeCheck:
-    """Measure the newest `pages` pages again. Raises MissingExtractor, BadRuleset, and as `Log.read`."""
+    """Measure the newest `pages` pages again. Raises MissingExtra, BadRuleset, and as `Log.read`."""
     live = find_rules(log, config)
     newest = list(newest_pages(log, live.names.features, pages))
     with closing(ExtractionPool(config.measure)) as pool:

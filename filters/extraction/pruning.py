@@ -18,7 +18,7 @@ import re2
 
 from filters.no_page.consent import asks_for_consent, is_about_consent
 from filters.structure.names import UNSEEN
-from filters.structure.page_lines import INLINE, page_lines, size_of, visible_text
+from filters.structure.page_lines import INLINE, page_lines, visible_bytes, visible_text
 
 MOST_SHARE = 0.5
 """Share of a page's text that may be taken out, if it is all that is known of it."""
@@ -67,13 +67,13 @@ _PARTS = tuple(
 
 
 def prune(elements: Sequence[Any], page_size: int) -> bool:
-    """Take the containers out of a tree of these elements; tells if there were any. `page_size`: see `size_of`."""
+    """Take the containers out of a tree of these elements; tells if there were any. `page_size`: `visible_bytes`."""
     named = [(elements[place], part) for place, part in sorted(_named(elements).items())]
     if not named:
         return False
     own = [element for element in elements if element.tag in _OF_PAGE]
     dialogs = _dialogs(elements[0], named, own, page_size)
-    rest = page_size - sum(size_of(visible_text(element)) for element in dialogs)
+    rest = page_size - sum(visible_bytes(visible_text(element)) for element in dialogs)
     threads = [element for element, part in named if part is Part.COMMENTS]
     unwanted = dialogs + _comments(threads, own, MOST_SHARE * rest)
     for element in unwanted:
@@ -94,7 +94,7 @@ def _dialogs(root: Any, named: Sequence[tuple[Any, Part]], own: Sequence[Any], p
         if element in with_article or (part is Part.BANNER and element in with_heading):
             continue
         seen = visible_text(element)
-        size = size_of(seen)
+        size = visible_bytes(seen)
         is_large = size > MOST_SHARE * page_size
         if is_large and element.tag == "article":
             continue
@@ -132,7 +132,7 @@ def _comments(named: Sequence[Any], own: Sequence[Any], most: float) -> list[Any
         if element in looked or element in with_own or element.tag in _WHOLE:
             continue
         looked.update(element.iter())
-        if size := size_of(visible_text(element)):
+        if size := visible_bytes(visible_text(element)):
             taken.append(element)
             most -= size
     return taken if most >= 0 else []

@@ -14,12 +14,12 @@ from importlib.metadata import PackageNotFoundError, version
 import msgspec
 import xxhash
 
-from filters.errors import FiltersError
 from filters.extraction.interface import RETRY_LINK_CODE_SHARE
 from filters.extraction.learned.model_name import model_digest
 from filters.measure.extractors import EXTRACTORS, MAX_TEXT_BYTES
 from filters.measure.golden import OUTPUTS, VERIFIED, golden_outputs
 from filters.settings import SITE_CAPS, MeasureSettings
+from stream.text.user_errors import FarmwatchError
 
 MEASURES_VERSION = 6
 """Version of this package's code; raise it with every change of text, block table or measures, or a new measure."""
@@ -48,7 +48,7 @@ def feature_epoch(
     versions = library_versions(settings, version_of)
     verified = {name: VERIFIED[name] for name in versions}
     if versions != verified:
-        with suppress(FiltersError, ImportError):  # the extractor is not installed
+        with suppress(FarmwatchError, ImportError):  # the extractor is not installed
             ran = (settings.extractor, *EXTRACTORS[settings.extractor].calls)
             versions = verified if all(outputs(name) == OUTPUTS.get(name) for name in ran) else versions
     meaning = {

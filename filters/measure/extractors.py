@@ -12,15 +12,14 @@ from functools import partial
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from filters.errors import MissingExtractor
 from filters.extraction.interface import ExtractError, Extraction, Extractor
 from filters.extraction.page_guards import html_of, refused
 from filters.settings import MeasureSettings
 from filters.structure.names import Measures
+from stream.text.user_errors import MissingExtra
 
 MAX_TEXT_BYTES = 2 * 1024**2
-"""UTF-8 bytes of main text beyond which it is given up: a record stays below the log's cap. Part of the feature epoch.
-"""
+"""UTF-8 bytes of main text beyond which it is given up: a record stays below the log's cap (epoch)."""
 
 
 class ExtractorRow(NamedTuple):
@@ -28,6 +27,7 @@ class ExtractorRow(NamedTuple):
 
     load: Callable[[str], Extractor]  # imports its libraries, which take half a second
     libraries: tuple[str, ...]  # whose versions its texts depend on
+    modes: tuple[str, ...] = ()  # of its own that an `Extraction` lists
     extra: str = ""  # the optional package that it needs, which is also the name of farmwatch's extra
     takes_model: bool = False
     calls: tuple[str, ...] = ()  # other extractors
@@ -54,32 +54,29 @@ def _resiliparse(_: str) -> Extractor:
 
 _OF_TRAFILATURA = ("trafilatura", "justext", "lxml")
 EXTRACTORS = {
-    "trafilatura": ExtractorRow(_trafilatura, _OF_TRAFILATURA),
-    "blocks": ExtractorRow(_blocks, _OF_TRAFILATURA, takes_model=True, calls=("trafilatura",)),
-    "resiliparse": ExtractorRow(_resiliparse, ("resiliparse",), extra="resiliparse"),
+    "trafilatura": ExtractorRow(_trafilatura, _OF_TRAFILATURA, ("recall", "precision", "fallback")),
+    "blocks": ExtractorRow(_blocks, _OF_TRAFILATURA, ("blocks",), takes_model=True, calls=("trafilatura",)),
+    "resiliparse": ExtractorRow(_resiliparse, ("resiliparse",), ("plain",), extra="resiliparse"),
 }
 """The values of the setting `measure.extractor`."""
 
 
 def extractor(settings: MeasureSettings) -> Extractor:
-    """The extractor of the settings. Raises MissingExtractor if its package is not installed, BadModel."""
+    """The extractor of the settings. Raises MissingExtra if its package is not installed, BadModel."""
     member = EXTRACTORS[settings.extractor]
     if member.extra and find_spec(member.extra) is None:
-        raise MissingExtractor(
-            f"extractor {settings.extractor!r} needs a package that is not installed: pip install"
-            f" 'farmwatch[{member.extra}]'"
-        )
+        raise MissingExtra(f"{settings.extractor} needs a package that is not installed", extra=member.extra)
     return member.load(settings.extractor_model)
 
 
 def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: str = "") -> Extraction:
-    """Main text, structure and lines of a page: text, or bytes in a charset. Raises MissingExtractor, BadModel."""
+    """Main text, structure and lines of a page: text, or bytes in a charset. Raises MissingExtra, BadModel."""
     from lxml import etree  # import only in workers
 
     from filters.extraction.html_tree import ParseFailed, parse, readable
     from filters.extraction.pruning import prune
     from filters.structure.measures import structure_measures
-    from filters.structure.page_lines import page_lines, size_of, visible_text
+    from filters.structure.page_lines import page_lines, visible_bytes, visible_text
     from filters.structure.tag_paths import template_sketch
 
     run = extractor(settings)
@@ -98,7 +95,7 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
         structure = structure_measures(elements, visible, html, url)
         lines = page_lines(visible)
         template = template_sketch(elements)
-        if prune(elements, size_of(visible)):
+        if prune(elements, visible_bytes(visible)):
             html = etree.tostring(tree, encoding="unicode", method="html")
         extracted = run(html, tree)
     except ParseFailed as unparsed:

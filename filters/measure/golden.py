@@ -76,7 +76,7 @@ def golden_pages() -> list[tuple[str, bytes, str]]:
 
 @cache
 def golden_outputs(extractor: str) -> str:
-    """Digest of the measures of all golden pages by the installed libraries. Raises MissingExtractor."""
+    """Digest of the measures of all golden pages by the installed libraries. Raises MissingExtra."""
     from filters.measure.page_measures import measure  # it loads the libraries
 
     settings = msgspec.structs.replace(MeasureSettings(), extractor=extractor)

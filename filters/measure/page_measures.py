@@ -94,7 +94,7 @@ def measure(
     status: int = 200,
     headers: Mapping[str, str] = NO_HEADERS,
 ) -> PageMeasures:
-    """Extract and measure an answer; `headers` have names in lower case. Raises MissingExtractor."""
+    """Extract and measure an answer; `headers` have names in lower case. Raises MissingExtra."""
     no_page = reason_of(status, headers, page, encoding) or "ok"
     extracted = extract(page, encoding, settings, url)
     some: dict[str, Measure] = {"html_cut": 1.0} if extracted.is_cut else {}

@@ -47,7 +47,7 @@ class _Batch:
 
 
 class ExtractionPool:
-    """Measures pages in worker processes, one call of `map` at a time. Raises MissingExtractor, BadModel."""
+    """Measures pages in worker processes, one call of `map` at a time. Raises MissingExtra, BadModel."""
 
     def __init__(
         self, settings: MeasureSettings, *, command: Sequence[str] = COMMAND, recycle_pages: int = _RECYCLE_PAGES

@@ -18,7 +18,7 @@ import re2
 
 from filters.no_page.consent import is_about_consent, offers_choice, tells_reader_of_consent
 from filters.no_page.outline import error_class, outline_of
-from filters.no_page.view import PROSE_SIZE, View, body_class, lowered, plain, size_of, title_of, view
+from filters.no_page.view import PROSE_SIZE, View, body_class, lowered, markup_text, text_size, title_of, view
 
 REASONS: tuple[str, ...] = (
     *("partial", "not_html", "challenge", "blocked", "login_wall", "consent_wall", "parked", "maintenance"),
@@ -184,11 +184,11 @@ def _only_asks_for_consent(seen: View) -> bool:
     if seen.size > SHORT or not _leads_nowhere(seen.document) or is_about_consent(seen.title):
         return False
     asking = [block for block in seen.blocks if tells_reader_of_consent(block)]
-    if sum(map(size_of, asking)) < max(ASKING_SIZE, seen.size / 2):
+    if sum(map(text_size, asking)) < max(ASKING_SIZE, seen.size / 2):
         return False
-    if any(size_of(block) >= PROSE_SIZE and block not in asking for block in seen.blocks):
+    if any(text_size(block) >= PROSE_SIZE and block not in asking for block in seen.blocks):
         return False
-    return any(offers_choice(plain(label or value)) for label, value in _LABEL.findall(seen.document))
+    return any(offers_choice(markup_text(label or value)) for label, value in _LABEL.findall(seen.document))
 
 
 def _leads_nowhere(document: bytes) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from filters.no_page.view import View, body_class, size_of
+from filters.no_page.view import View, body_class, text_size
 
 WORDS = 300  # of the text, of which shingles are made
 _SHINGLE = 3  # words
@@ -88,7 +88,7 @@ def _lead(view: View) -> str:
     """The first sentence or so after the heading: recommendations and their excerpts follow it."""
     heading = view.headings[0] if view.headings else ""
     start = next((number for number, block in enumerate(view.blocks, 1) if block.strip() == heading), 0)
-    return next((block for block in view.blocks[start:] if size_of(block) >= _LEAD_SIZE), "")
+    return next((block for block in view.blocks[start:] if text_size(block) >= _LEAD_SIZE), "")
 
 
 def _words(text: str, echo: frozenset[str]) -> list[str]:

@@ -70,7 +70,7 @@ def view(document: bytes, enough: int = sys.maxsize) -> View:
         pieces.append(piece)
         for block in _blocks(text):
             blocks.append(block)
-            length = size_of(block)
+            length = text_size(block)
             size += length
             prose += length if length >= PROSE_SIZE else 0
         if size > enough:
@@ -80,7 +80,7 @@ def view(document: bytes, enough: int = sys.maxsize) -> View:
     at = 0
     while len(headings) < MAX_HEADINGS and (heading := _HEADING.search(visible, at)):
         at = heading.end()
-        if line := plain(heading[0][:400].removesuffix(b"</h")):
+        if line := markup_text(heading[0][:400].removesuffix(b"</h")):
             headings.append(line)
     return View(document, visible, title_of(document), tuple(headings), tuple(blocks), size, prose)
 
@@ -88,7 +88,7 @@ def view(document: bytes, enough: int = sys.maxsize) -> View:
 def title_of(document: bytes) -> str:
     """The title of a document like that of `view`, "" for none."""
     title = _TITLE.search(document)
-    return plain(title[1]) if title else ""
+    return markup_text(title[1]) if title else ""
 
 
 def lowered(body: bytes | str, encoding: str) -> bytes:
@@ -101,12 +101,12 @@ def lowered(body: bytes | str, encoding: str) -> bytes:
     return head.removeprefix(b"\xef\xbb\xbf").translate(_LOWER)
 
 
-def plain(markup: bytes) -> str:
+def markup_text(markup: bytes) -> str:
     """A piece of markup as one line of text."""
     return " ".join(_decoded(_TAG.sub(b" ", markup)).split())
 
 
-def size_of(text: str) -> int:
+def text_size(text: str) -> int:
     """The mean of characters and UTF-8 bytes."""
     return len(text) if text.isascii() else (len(text) + len(text.encode("utf-8", "replace"))) // 2
 

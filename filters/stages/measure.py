@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import compress
+from itertools import chain, compress
 from typing import Any, ClassVar
 
 from filters.measure.epoch import feature_epoch
+from filters.measure.extractors import EXTRACTORS
 from filters.measure.page_measures import PageMeasures, RawPage
 from filters.measure.workers import ExtractionPool
 from filters.settings import SITE_CAPS, MeasureSettings, SiteCaps
@@ -123,7 +124,7 @@ class MeasureStage(Stage):
 
     def metric_series(self, run: str) -> Iterator[Series]:
         yield from super().metric_series(run)
-        for mode in ("recall", "precision", "blocks", "fallback", "plain"):
+        for mode in chain.from_iterable(row.modes for row in EXTRACTORS.values()):
             yield EXTRACT_ATTEMPTS, {"mode": mode, "outcome": "ok"}
         for result in ("measured", "skipped", "extract_error"):
             yield STAGE_RECORDS, {"run": run, "ruleset": "", "stage": self.name, "result": result}

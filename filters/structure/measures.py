@@ -16,7 +16,7 @@ from typing import Any
 from lxml import etree
 
 from filters.structure.names import BLANKS, TAG_RATIOS, Measures
-from filters.structure.page_lines import size_of
+from filters.structure.page_lines import visible_bytes
 from filters.structure.page_url import url_measures
 
 _BLOCKS = ("article", "div", "li", "section", "tr")
@@ -57,7 +57,7 @@ def structure_measures(elements: Sequence[Any], visible: bytes, html: str, url: 
     of: defaultdict[str, list[Any]] = defaultdict(list)
     for element in elements:
         of[element.tag].append(element)
-    size = size_of(visible)
+    size = visible_bytes(visible)
     bytes_of = partial(_bytes_of, most=size, most_read=len(html))
     records, hidden = _records_and_hidden(elements, of)
     noscripts = _outermost(of["noscript"], ("noscript",))

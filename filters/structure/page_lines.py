@@ -32,7 +32,7 @@ def visible_text(root: Any) -> bytes:
     return bytes(_CUT(root))
 
 
-def size_of(visible: bytes) -> int:
+def visible_bytes(visible: bytes) -> int:
     """Bytes of a visible text without white space."""
     return len(visible.translate(None, BLANKS)) - len(_EDGE.encode()) * visible.count(_EDGE.encode())
 

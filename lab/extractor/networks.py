@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from filters.extraction.learned.inputs import MOST
 from filters.extraction.learned.model import HIDDEN_UNITS, INPUT_UNITS, WEIGHT_UNITS
-from scoring.errors import MissingExtra
+from stream.text.user_errors import MissingExtra
 
 Floats = NDArray[np.float32]
 

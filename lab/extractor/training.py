@@ -24,7 +24,7 @@ from filters.extraction.learned.word_inputs import word_inputs
 from filters.extraction.page_guards import html_of, refused
 from filters.extraction.pruning import prune
 from filters.settings import MeasureSettings
-from filters.structure.page_lines import size_of, visible_text
+from filters.structure.page_lines import visible_bytes, visible_text
 from lab.extractor.gold import Floats, GoldTexts, words_of
 from lab.extractor.networks import fit_network
 from lab.extractor.words import page_words, word_scores
@@ -84,7 +84,7 @@ def _page(label: Label, html: str, settings: MeasureSettings) -> MainTextPage:
     if refused(html, html, settings) is None:
         with suppress(ParseFailed):
             tree = parse(readable(html))
-            prune(list(tree.iter()), size_of(visible_text(tree)))
+            prune(list(tree.iter()), visible_bytes(visible_text(tree)))
             stated = tree.xpath("//link[@rel='canonical']/@href | //meta[@property='og:url']/@content")
             for url in [] if domain else stated:
                 with suppress(UnusableUrl):

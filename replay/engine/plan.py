@@ -122,7 +122,8 @@ def _plan_resumed(control: Control, run: Run, resolved: _ResolvedRequest) -> Pla
     if ruleset.digest != run.digest:
         raise RunRefused(
             f"the run {run.shown} was begun with the ruleset {run.ruleset} {run.digest}, which this version of"
-            f" farmwatch reads as {ruleset.digest}. A run has one ruleset: begin another run"
+            f" farmwatch reads as {ruleset.digest}, and a run has one ruleset",
+            case="other ruleset",
         )
     return Plan(run, ruleset, is_new=False, later_window=None if request.end is None else window)
 
@@ -179,7 +180,7 @@ def _plan_new(log: Log, control: Control, config: ReplaySettings, resolved: _Res
 
 
 def refuse_unfit(log: Log, config: ReplaySettings, plan: Plan) -> None:
-    """Raises early what would end the run later: MissingExtractor, BadModel, a site method or an epoch that is none."""
+    """Raises early what would end the run later: MissingExtra, BadModel, a site method or an epoch that is none."""
     run = plan.run if plan.is_new else with_later_end(log, plan.run, plan.later_window)
     require_site_method(config, run)
     measure = phases_of(run)[0]

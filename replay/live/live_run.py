@@ -19,7 +19,6 @@ from replay.runs.control_update import ControlUpdate, operator, update_control
 from replay.runs.lookup import FIRST_RUN, ever_live, find_run
 from replay.runs.run_rules import RunRules, live_now, rules_of
 from replay.settings import ReplaySettings
-from scoring.errors import ScoringError
 from scoring.sites.registry import same_method
 from stream.log.contract import Clock, Log, StateReader, wall_ms
 from stream.log.errors import UnknownTopic
@@ -172,13 +171,13 @@ def _as_configured(config: ReplaySettings, by: str = "", at: int = 0) -> RunRule
 
 def _configured_detector(config: ReplaySettings) -> str:
     """Identity of the configured detector; "" if its files are not on this machine."""
-    with suppress(FarmwatchError, ScoringError):
+    with suppress(FarmwatchError):
         return tally_identity(config)
     return ""
 
 
 def configured_method(config: ReplaySettings, detector: str) -> str:
     """The configured site method for a detector, as text; "" if there is none or it is unknown."""
-    with suppress(FarmwatchError, ScoringError):
+    with suppress(FarmwatchError):
         return site_method_to_keep(config, detector) if detector else ""
     return ""

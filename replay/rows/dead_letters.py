@@ -48,10 +48,6 @@ class StoredLetter:
         """Its place on the topic, which names it in commands."""
         return f"{self.message.partition}/{self.message.offset}"
 
-    @property
-    def reason(self) -> str:
-        return self.letter.error.partition(":")[0]
-
 
 @dataclass(slots=True)
 class LetterGroup:
@@ -77,7 +73,7 @@ def letter_groups(letters: Iterable[StoredLetter]) -> list[LetterGroup]:
     """Letters by stage, run and reason."""
     groups: dict[tuple[str, str, str], LetterGroup] = {}
     for stored in letters:
-        key = stored.letter.stage, stored.letter.run, stored.reason
+        key = stored.letter.stage, stored.letter.run, stored.letter.reason
         group = groups.setdefault(key, LetterGroup(*key, Counter(), stored))
         group.states[stored.state] += 1
         if stored.message.timestamp_ms >= group.newest.message.timestamp_ms:
@@ -187,7 +183,7 @@ def settle(
             if cause or content is None:
                 outcome.refused[cause] += 1
                 continue
-            outcome.settled[stored.letter.stage, stored.reason] += 1
+            outcome.settled[stored.letter.stage, stored.letter.reason] += 1
             if writer is None:
                 continue
             outputs.append(retry_of(stored.message, content) if retry else drop_of(stored.message))

@@ -14,7 +14,6 @@ from filters.known_scores import ArticleText, KnownScores, ScoreKeys, Unrequeste
 from replay.runs.topology import MAX_LAG, Stops, is_at_stops, is_record, processed_by, unread_of
 from replay.settings import ReplaySettings
 from scoring.detectors.registry import detector_identities
-from scoring.errors import ScoringError
 from scoring.stages.site_pages import JudgedPage
 from stream.log.contract import At, Clock, Log, wall_ms
 from stream.processing.topic_reader import records_of
@@ -24,6 +23,7 @@ from stream.schema.roles import Role
 from stream.schema.runs import Run, RunNames
 from stream.schema.topics import PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 from stream.schema.vocabulary import PageClass
+from stream.text.user_errors import FarmwatchError
 
 _NONE = b""  # a key without a score, for the position in a partition
 # TALLY keeps 256 scores per site that wait for their verdicts. Of more, some may be dropped.
@@ -47,7 +47,7 @@ def configured_detectors(config: ReplaySettings) -> list[str]:
     """Identities of the detectors that SCORE runs after a restart; [] = unknown on this machine."""
     try:
         return detector_identities(config.score)
-    except ScoringError:  # the files of a detector may be only where SCORE runs
+    except FarmwatchError:  # the files of a detector may be only where SCORE runs
         return []
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from scoring.calibration.platt import BARS
 from scoring.calibration.report import CalibrationReport
-from scoring.errors import MissingExtra
+from stream.text.user_errors import MissingExtra
 
 _HUMAN, _LLM, _INK, _FAINT = "#0072B2", "#D55E00", "#222222", "#8a8a8a"  # Okabe and Ito's colours
 _STYLE: Any = {

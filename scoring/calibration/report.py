@@ -69,9 +69,9 @@ def summary(report: CalibrationReport) -> list[str]:
     said = [
         f"threshold: llm strictly {side} {chosen.threshold:.6g} ({chosen.number}; 95% interval "
         f"{report.threshold_low:.6g} to {report.threshold_high:.6g}), to flag at most {report.fpr:.2%} of human texts",
-        f"false positives: {in_words(total.false_positives)}",
-        f"sensitivity: {in_words(total.sensitivity)}",
-        f"specificity: {in_words(total.specificity)}",
+        f"false positives: {share_text(total.false_positives)}",
+        f"sensitivity: {share_text(total.sensitivity)}",
+        f"specificity: {share_text(total.specificity)}",
         f"intervals are clustered by site: {report.human_sites} sites with human texts, {report.llm_sites} with LLM"
         if report.knows_sites
         else "no sites are known, so each text counts as independent: intervals are too narrow if they are not",
@@ -111,7 +111,7 @@ def tables(report: CalibrationReport) -> list[ReportTable]:
     return [table for table in all_tables if table.rows]
 
 
-def in_words(measured: Share) -> str:
+def share_text(measured: Share) -> str:
     """A share with its counts and its interval."""
     if measured.share is None:
         return "no texts"

@@ -13,11 +13,11 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of SCORE, in order of use."""
 
     detectors: list[str] = msgspec.field(default_factory=lambda: ["lite-ngram"])
-    """Names of the detectors, each with its own identity; `farmwatch detectors` lists them."""
+    """Names of the detectors, each with its own identity."""
     weights: Path | None = None
     """Weights file of lite-ngram instead of the shipped one; its numbers are next to it as .json."""
     thresholds: dict[str, str] = {}
-    """Detector's name -> a threshold set: the name of a published one, or a file of `farmwatch calibrate`."""
+    """Detector's name -> a threshold set: the name of a published one, or a file of calibrated ones."""
     pair: PairSettings = PairSettings()
 
     def __post_init__(self) -> None:

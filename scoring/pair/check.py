@@ -16,6 +16,7 @@ from scoring import errors
 from scoring.errors import NoDevice, ScoringError
 from scoring.pair.model_folder import weight_files
 from scoring.pair.settings import PairSettings
+from stream.text.user_errors import MissingExtra
 from stream.text.wording import one_line
 
 PATIENCE_S = 120.0  # a cold import of torch from a slow disk
@@ -50,7 +51,7 @@ def refuse_unfit_pair(settings: PairSettings) -> PairCheck:
         why = why or str(error)
         raise NoDevice(f"the device could not be checked ({why}): try `nvidia-smi`, and repair the driver") from error
     if check.error:
-        raise getattr(errors, check.error)(check.message, **check.facts)
+        raise getattr(errors, check.error, MissingExtra)(check.message, **check.facts)
     return check
 
 
@@ -70,7 +71,7 @@ def look(settings: PairSettings) -> PairCheck:
             free_bytes=torch.cuda.mem_get_info(device)[0] if on_card else 0,
             weight_bytes=sum(path.stat().st_size for folder in folders for path in weight_files(folder)),
         )
-    except ScoringError as error:
+    except (ScoringError, MissingExtra) as error:
         facts = {name: str(fact) for name, fact in error.facts.items()}
         return PairCheck(error=type(error).__name__, message=str(error), facts=facts)
 

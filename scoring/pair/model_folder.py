@@ -14,7 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from scoring.errors import MissingExtra, MissingModel, NotDownloaded, UnsupportedModel
+from scoring.errors import MissingModel, NotDownloaded, UnsupportedModel
+from stream.text.user_errors import MissingExtra
 
 CONFIG = "config.json"
 _TOKENIZER_FILES = (

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scoring.errors import DeviceLost, MissingExtra, NoDevice, OutOfDeviceMemory, UnsupportedModel
+from scoring.errors import DeviceLost, NoDevice, OutOfDeviceMemory, UnsupportedModel
 from scoring.pair.model_folder import weight_files
 from scoring.pair.settings import PairSettings
+from stream.text.user_errors import MissingExtra
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,9 +68,7 @@ def libraries() -> tuple[Any, Any]:
         import torch
         import transformers
     except ImportError as error:
-        raise MissingExtra(
-            f"pairs of language models need torch and transformers ({error.name} is missing)", extra="gpu"
-        ) from error
+        raise MissingExtra(f"a pair needs torch and transformers ({error.name} is missing)", extra="gpu") from error
     return torch, transformers
 
 

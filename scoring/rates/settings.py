@@ -24,8 +24,7 @@ class RateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     canary_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 30.0
     """Days for which a canary site counts."""
     review: str = ""
-    """Labels that `farmwatch label` wrote for a sample of `farmwatch review`; with 50 sites or more the share uses
-    them."""
+    """File of people's labels of a sample of sites; with 50 sites or more the share uses them."""
     review_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 180.0
     """Days after the draw of its sample for which a label counts."""
     groups: dict[str, list[str]] = {}

@@ -25,7 +25,7 @@ class TallySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of the sequential test: a table such as `{p0 = 0.3, p1 = 0.6}`, whose other keys have the defaults
     below; unset: those of the threshold set, else those that belong to the detector."""
     deciles: Path | None = None
-    """File of `farmwatch train-sites` instead of the decile numbers that ship with farmwatch."""
+    """File of decile numbers trained on labelled sites, instead of those that ship."""
     enough_articles: PositiveCount = 20
     """Usable scores (articles of different text, not abstained) after which crawling stops without a verdict."""
     mixed_articles: PositiveCount | None = None

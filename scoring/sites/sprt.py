@@ -39,7 +39,7 @@ Two departures from Wald, both on the careful side:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
@@ -121,10 +121,17 @@ LITE_NGRAM_PARAMS = SprtParams(p0=0.32, p1=0.63, min_pages=8, min_articles=8)
 # average and leaves half of the LLM sites undecided at 20. Use the accuracy threshold for site verdicts.
 LOW_FPR_PARAMS = SprtParams(p0=0.08, p1=0.25, min_articles=7)
 
-_MEASURED = {  # detector -> tag of its threshold set, "" without one -> parameters; of all others, the defaults
-    "lite-ngram": {"": LITE_NGRAM_PARAMS, "p0.95": LITE_NGRAM_PARAMS},
-    "binoculars": {"": SprtParams(), "accuracy": SprtParams(), "low-fpr": LOW_FPR_PARAMS},
-    "fast-detectgpt": {},
+
+class _Known(NamedTuple):
+    tag_place: int  # of the threshold set's tag in an identity, after the name
+    params: Mapping[str, SprtParams]  # by tag, "" without one
+    obstacle: Callable[[str], str] = lambda _: ""  # to their use for an identity
+
+
+_MEASURED = {  # by detector; others have the defaults
+    "lite-ngram": _Known(1, {"": LITE_NGRAM_PARAMS, "p0.95": LITE_NGRAM_PARAMS}),
+    "binoculars": _Known(3, {"": SprtParams(), "accuracy": SprtParams(), "low-fpr": LOW_FPR_PARAMS}, not_as_measured),
+    "fast-detectgpt": _Known(3, {}),
 }
 
 
@@ -134,12 +141,11 @@ def params_for(detector: str) -> SprtParams:
     Raises NoSiteTest for a pair of models, a precision, a length or a threshold for which none were measured.
     """
     name, *parts = detector.split("/")
-    if name not in _MEASURED:
+    if (row := _MEASURED.get(name)) is None:
         return SprtParams()
-    tag_place = 1 if name == "lite-ngram" else 3  # after the weights, or after pair, dtype and max_tokens
-    params = _MEASURED[name].get("".join(parts[tag_place : tag_place + 1]))
-    reason = not_as_measured(detector) if name == "binoculars" and params else "at this threshold"
-    if params is None or (name == "binoculars" and reason):
+    params = row.params.get("".join(parts[row.tag_place : row.tag_place + 1]))
+    reason = row.obstacle(detector) if params else "at this threshold"
+    if params is None or reason:
         raise NoSiteTest(
             f"it was not measured how many pages of a site {detector} flags, so it cannot judge sites ({reason})",
             detector=detector,

@@ -26,7 +26,7 @@ from stream.embedded.erasing import clear_unnamed, erase_keys, erasing, rebuild
 from stream.embedded.groups import Moment
 from stream.embedded.member import EmbeddedMember
 from stream.embedded.reader import EmbeddedState, RecordReader, Times
-from stream.embedded.removal import clear, size_of, take_out
+from stream.embedded.removal import clear, take_out, topic_size
 from stream.embedded.retention import Retention, cut_off
 from stream.embedded.soundness import Presence, require_sound
 from stream.embedded.topics import StoredTopic, Topics
@@ -249,7 +249,7 @@ class EmbeddedLog:
     def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
         """See `Log.sizes`. Reads the whole state of a store."""
         with self._reader() as reader:
-            sizes = {topic: size_of(reader.database, self._prefix, topic) for topic in topics}
+            sizes = {topic: topic_size(reader.database, self._prefix, topic) for topic in topics}
         return {topic: size for topic, size in sizes.items() if size is not None}
 
     def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:

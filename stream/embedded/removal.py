@@ -68,7 +68,7 @@ def clear(database: sqlite3.Connection, writer: Writer) -> int:
     return freed
 
 
-def size_of(database: sqlite3.Connection, prefix: str, topic: str) -> TopicSize | None:
+def topic_size(database: sqlite3.Connection, prefix: str, topic: str) -> TopicSize | None:
     """The size of a topic; a changelog includes its store's state. None if the topic does not exist."""
     topic_row = database.execute("SELECT id FROM topics WHERE name = ?", (prefix + topic,)).fetchone()
     if topic_row is None:

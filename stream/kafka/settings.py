@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from stream.log.contract import RECORD_CAP_BYTES, CleanupPolicy, Topic
-from stream.log.errors import StreamError
 from stream.text.times import DAY_MS
+from stream.text.user_errors import MissingExtra
 
 # Room for keys, headers and framing of a record at the cap.
 BATCH_CAP_BYTES = RECORD_CAP_BYTES + 512 * 1024
@@ -101,13 +101,11 @@ class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def require_crc32c() -> None:
-    """Raise StreamError without crc32c in C: kafka-python in pure Python is about 3700 times slower."""
+    """Raise MissingExtra without crc32c in C: kafka-python in pure Python is about 3700 times slower."""
     from kafka.record import util
 
     if getattr(util, "crc32c_c", None) is None:
-        raise StreamError(
-            "crc32c is not installed; Kafka is unusably slow without its C code: pip install 'farmwatch[kafka]'"
-        )
+        raise MissingExtra("crc32c is not installed; Kafka is unusably slow without its C code", extra="kafka")
 
 
 def instance_name(name: str) -> str:

@@ -36,20 +36,24 @@ class DeadLetter(msgspec.Struct, frozen=True, rename=_ORIGIN):
     run: str = ""  # the stage's run, or else the record's; "" = none
     expired: int = 0  # number of offsets from `offset` that expired unread; 0 = a single record
     retries: int = 0  # how often its record was retried before
+    reason: str = ""  # class of the error
 
     @classmethod
     def read(cls, message: Message) -> DeadLetter:
         if message.damage:
             raise BadRecord(message.damage)
+        reason = message.headers.get("error", "").partition(":")[0]  # of letters of version 0.1, which lack the header
+        content = {"reason": reason, **message.headers, "key": message.key, "value": message.value}
         try:
-            return msgspec.convert({**message.headers, "key": message.key, "value": message.value}, cls, strict=False)
+            return msgspec.convert(content, cls, strict=False)
         except msgspec.ValidationError as error:
             raise BadRecord(f"not a dead letter: {error}") from error
 
 
 def dead_letter(message: Message, stage: str, error: Exception, attempts: int, run: str = "") -> Output:
     """The dead letter of `message`, with origin and error in headers; for an expired span, the first offset."""
-    text = "".join(c if c.isprintable() else " " for c in f"{type(error).__name__}: {error}")
+    reason = type(error).__name__
+    text = "".join(c if c.isprintable() else " " for c in f"{reason}: {error}")
     headers = {
         **message.headers,
         "origin-topic": message.topic,
@@ -57,6 +61,7 @@ def dead_letter(message: Message, stage: str, error: Exception, attempts: int, r
         "origin-offset": str(message.offset - max(0, message.expired - 1)),
         "stage": stage,
         "error": text[:_ERROR_CHARS],
+        "reason": reason,
         "attempts": str(attempts),
         **({"run": run} if run else {}),
         **({"expired": str(message.expired)} if message.expired else {}),

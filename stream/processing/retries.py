@@ -18,7 +18,7 @@ from stream.processing.stage import Stage
 from stream.schema.topics import RETRIES
 
 _LETTER, _RETRIES = "letter", "retries"  # headers: the offset of the letter on its topic; retries of the record so far
-_OF_LETTER = ("origin-topic", "origin-partition", "origin-offset", "stage", "error", "attempts", _LETTER)
+_OF_LETTER = ("origin-topic", "origin-partition", "origin-offset", "stage", "error", "reason", "attempts", _LETTER)
 
 
 class Settlement(NamedTuple):

@@ -10,7 +10,8 @@ import re
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 
-DAY_MS = 86_400_000
+DAY_S = 86_400
+DAY_MS = 1000 * DAY_S
 EARLIEST_MS = 788_918_400_000  # 1995-01-01: no search engine returned anything before
 AHEAD_MS = DAY_MS  # clocks may differ this much, and days begin earlier in the east
 FORMS = "write 2026-11-22, 2026-11-22T10:00:00Z, or seconds (10 digits) or milliseconds (13 digits) since 1970"

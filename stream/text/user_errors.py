@@ -41,6 +41,10 @@ class UsageError(FarmwatchError):
     exit = Exit.USAGE
 
 
+class MissingExtra(FarmwatchError):
+    """Packages of an extra of farmwatch are missing. The operator installs them; the fact `extra` names it."""
+
+
 class NotFound(FarmwatchError):
     """A named thing is not in the log or on disk. The operator checks the name and the log."""
 

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from scoring.errors import MissingExtra
+from stream.text.user_errors import MissingExtra
 from tests.bench.pair_tables import FAILED, Bench, Plan, Table, attempt, plan_of
 
 NO_DEVICE = 3  # exit status

@@ -74,7 +74,14 @@ def put_history(url: str) -> None:
     """Append a share of each of the last three days."""
     points = [
         RatePoint(
-            id=f"{day}/all", site="", at=wall_ms() - day * 86_400_000, share=share, share_low=low, share_high=high
+            id=f"{day}/all",
+            site="",
+            at=wall_ms() - day * 86_400_000,
+            share=share,
+            share_low=low / 2,
+            share_high=(1 + high) / 2,
+            share_low_once=low,
+            share_high_once=high,
         )
         for day, low, share, high in ((3, 0.1, 0.5, 0.9), (2, 0.2, 0.4, 0.7), (1, 0.3, 0.45, 0.6))
     ]

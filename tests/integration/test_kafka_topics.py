@@ -21,12 +21,12 @@ from stream.kafka.client import AdminClient
 from stream.kafka.log import KafkaLog
 from stream.kafka.settings import LOCAL_STATE_MAX_AGE_MS, KafkaSettings
 from stream.log.contract import RECORD_CAP_BYTES, At, CleanupPolicy, Commit, Output, StateChange, Topic
-from stream.log.errors import StreamError
 from stream.log.offsets import renew_offsets
 from stream.schema import topics
 from stream.schema.control import Control, exclusive
 from stream.schema.runs import Alias, Run
 from stream.schema.topics import CONTROL, RetentionSettings, all_topics
+from stream.text.user_errors import MissingExtra
 from tests.support.kafka_broker import Broker, broker
 from tests.support.limits import with_limits
 from tests.support.sizes import LONG
@@ -120,10 +120,11 @@ def test_check_of_a_broker_that_is_away(tmp_path: Path) -> None:
 
 
 def test_slow_crc32c_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the C implementation of crc32c the log does not start, and the message says how to install it."""
+    """Without the C implementation of crc32c the log does not start, and the error names the extra that has it."""
     monkeypatch.setattr(util, "crc32c_c", None)
-    with pytest.raises(StreamError, match=r"farmwatch\[kafka\]"):
+    with pytest.raises(MissingExtra) as refused:
         KafkaLog("127.0.0.1:1", state_folder=tmp_path)
+    assert refused.value.facts == {"extra": "kafka"}
 
 
 @pytest.mark.parametrize("compressible", [True, False])

@@ -66,7 +66,7 @@ def list_letters(
             "settled": "settled",
             "newest": lambda group: group.newest.id,
             "at": lambda group: moment(group.newest.message.timestamp_ms),
-            "error": lambda group: group.newest.letter.error.partition(": ")[2][:_SHOWN],
+            "error": lambda group: group.newest.letter.error.removeprefix(f"{group.reason}: ")[:_SHOWN],
         },
         less=("run",),
     )
@@ -172,7 +172,7 @@ def _wanted(letters: Sequence[str], stage: str | None, reason: str, *, every: bo
 
 
 def _is_of(stored: StoredLetter, stage: str | None, reason: str) -> bool:
-    return stage in (None, stored.letter.stage) and reason in ("", stored.reason)
+    return stage in (None, stored.letter.stage) and reason in ("", stored.letter.reason)
 
 
 def _report(settled: Settled, done: str, dry_run: bool, json: bool) -> int:

@@ -148,7 +148,7 @@ def _from_site(settings: CrawlSettings, url: str, not_visited: NotVisited | None
     except NoContact as error:
         raise ConfigError(f"{error} {WHERE_THE_CONTACT_STANDS}") from error
     answer, tdm = answers.robots, answers.tdm
-    said = f"HTTP {answer.status}" if answer.status else f"no answer ({reasons.in_words(answer.reason)})"
+    said = f"HTTP {answer.status}" if answer.status else f"no answer ({reasons.reason_text(answer.reason)})"
     if answer.reason in ("too_many_redirects", "bad_redirect", "bad_encoding"):
         said += f" ({answer.reason})"
     hops = max(0, len(answer.requests) - 1)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from crawler.stages.orders import in_words
+from crawler.stages.orders import order_text
 from farmwatch.commands.daemon.running import append_hits_of
 from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AllowPrivate, AsJson, Common, Hits, Member, host_of
 from farmwatch.config.member_names import claimed_name, names_folder
@@ -113,5 +113,5 @@ def resume(*, why: Why = "", common: Common = DEFAULTS) -> int:
     if before is None:
         message("the crawl was not paused by an operator")
     else:
-        message(f"the crawl goes on; it was paused {in_words(before.changes[-1])}")
+        message(f"the crawl goes on; it was paused {order_text(before.changes[-1])}")
     return Exit.OK

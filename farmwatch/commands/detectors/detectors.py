@@ -10,8 +10,7 @@ from farmwatch.doctor import model_checks
 from farmwatch.doctor.check_result import Subject
 from farmwatch.terminal.messages import message, put_columns, put_json
 from farmwatch.terminal.remedies import in_full
-from scoring.errors import ScoringError
-from stream.text.user_errors import Exit
+from stream.text.user_errors import Exit, FarmwatchError
 from stream.text.wording import one_line
 
 
@@ -42,7 +41,7 @@ def detectors(*, json: AsJson = False, common: Configured = JUST_CONFIGURED) -> 
     try:  # what SCORE and TALLY check at their start
         for check in (model_checks.detectors, model_checks.pair, model_checks.sites):
             list(check(Subject(config)))
-    except ScoringError as error:
+    except FarmwatchError as error:
         refused = in_full(error)
         message(one_line(f"`farmwatch up` refuses this: {refused}"))
     return Exit.PROBLEM if refused else Exit.OK

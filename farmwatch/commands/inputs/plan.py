@@ -15,7 +15,7 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened
 from farmwatch.crawl.search_rounds import queries_of
-from farmwatch.crawl.sizing import LEAST_SITES, REQUEST_S, SiteFigures, Sizing, size_of
+from farmwatch.crawl.sizing import LEAST_SITES, REQUEST_S, SiteFigures, Sizing, sizing_of
 from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.messages import message, put_json, put_wrapped
 from replay.rows.site_table import read_rows
@@ -24,6 +24,7 @@ from scoring.estimate.rate import HALF_WIDTH
 from scoring.rates.canary import is_canary
 from scoring.rates.split_rates import RateQuery, rate_lines
 from stream.schema.control import Control
+from stream.text.times import DAY_S
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, lasting, size
 
@@ -64,7 +65,7 @@ def plan(
     listed, skipped = queries_of(query_file(queries))
     figures, needed = _figures(config, wanted)
     known = figures.sites > 0
-    sized = size_of(
+    sized = sizing_of(
         len(listed), wanted, figures, config.crawl, config.rate, needed=needed, known=known, texts_per_s=texts_per_s
     )
     if json:
@@ -120,7 +121,7 @@ def _lines(sized: Sizing, config: Config) -> Iterator[str]:
     few = sized.queries > sized.queries_given
     yield f"queries    {sized.queries:,}; the file has {sized.queries_given:,}{': too few' if few else ''}"
     yield f"requests   {sized.requests:,} for {sized.pages:,} pages, robots.txt, tdmrep.json and sitemaps"
-    yield f"time       {lasting((sized.days or 0) * 86_400)} at least, for the crawl"
+    yield f"time       {lasting((sized.days or 0) * DAY_S)} at least, for the crawl"
     yield f"disk       {size(sized.disk_bytes)}, before retention"
     yield f"device     {_device(sized, config)}"
     brought = f"{figures.classifiable:.0%} of sites get a verdict, {figures.sites_a_query:.1f} new sites a query"

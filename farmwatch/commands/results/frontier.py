@@ -10,7 +10,7 @@ import msgspec
 from cyclopts import Parameter
 
 from crawler.frontier.report import FrontierReport, FrontierSiteLine, SiteReport, UrlLine, read_frontier, site_report
-from crawler.reasons import in_words, meaning_of_reason, what_ends_stop
+from crawler.reasons import meaning_of_reason, reason_text, what_ends_stop
 from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AsJson, Common, host_of
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
@@ -172,11 +172,11 @@ def _site_in_words(report: SiteReport, now_ms: int) -> Iterator[str]:
     line = report.line
     yield f"{line.site}: {line.state}, {counted(line.fetched, 'page')} fetched, {line.queued} queued"
     if line.stopped_why:
-        yield f"stopped {when(line.stopped_at, now_ms)}: {in_words(line.stopped_why)}"
+        yield f"stopped {when(line.stopped_at, now_ms)}: {reason_text(line.stopped_why)}"
         yield f"what ends it: {_meaning(line.stopped_why)[1]}"
     elif line.state == "parked":
         until = f"{moment(line.parked_until)} ({when(line.parked_until, now_ms)})"
-        yield f"parked until {until}: {in_words(line.parked_why)}"
+        yield f"parked until {until}: {reason_text(line.parked_why)}"
         yield f"failures in a row that parked it: {report.park_level}"
     elif line.due_at:
         yield f"next request: {moment(line.due_at)} ({when(line.due_at, now_ms)})"
@@ -195,7 +195,7 @@ def _url_in_words(url: UrlLine, now_ms: int) -> str:
     parts = [
         "waits to be asked again" if url.waits_in == "again" else waits,
         f"{counted(url.attempts, 'attempt')} failed" if url.attempts else "",
-        in_words(url.reason) if url.reason else "",
+        reason_text(url.reason) if url.reason else "",
         f"asked again {when(url.due_at, now_ms)}" if url.due_at else "",
     ]
     return "; ".join(filter(None, parts))

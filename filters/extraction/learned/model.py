@@ -157,7 +157,7 @@ def read_model(data: bytes, where: str) -> BlockModel:
     model = decoded(data, where, BlockModel, version=VERSION, most=MOST_BYTES, kind="extractor model")
     sample = sample_inputs(model.marked)
     if model.inputs != inputs_digest(sample):
-        raise BadModel(f"{where}: trained on other inputs than this farmwatch computes: train it again")
+        raise BadModel(f"{where}: trained on other inputs than this farmwatch computes", case="outdated")
     of_blocks, of_words, of_context = (len(columns.names) for columns in sample)
     try:
         model.networks[0].check(of_blocks + of_words)

@@ -11,7 +11,7 @@ import pytest
 
 from crawler.frontier.rows import Stop
 from crawler.frontier.statuses import Status
-from crawler.reasons import PAGES, REASONS, STOPS, in_words, meaning_of_reason, what_ends_stop
+from crawler.reasons import PAGES, REASONS, STOPS, meaning_of_reason, reason_text, what_ends_stop
 from farmwatch.config.config import Config
 from farmwatch.config.layers import settings_of
 from tests.support.paths import ROOT
@@ -83,13 +83,13 @@ def test_a_status_without_a_line_means_what_its_class_does() -> None:
     assert meaning_of_reason("http_404") == PAGES["http_4xx"]
     assert meaning_of_reason("http_503") == PAGES["http_5xx"]
     assert meaning_of_reason("http_429") == PAGES["http_429"] != PAGES["http_4xx"]
-    assert "another version" in in_words("http_999x") and "another version" in meaning_of_reason("http_999").text
-    assert in_words("robots") == "robots: robots.txt forbids the URL"
+    assert "another version" in reason_text("http_999x") and "another version" in meaning_of_reason("http_999").text
+    assert reason_text("robots") == "robots: robots.txt forbids the URL"
 
 
 def test_what_failed_stands_before_what_it_means() -> None:
     """A reason with a file names the file first, in the reason and in words."""
-    assert in_words("robots.txt:http_503") == "robots.txt:http_503: robots.txt was not available: the server failed"
+    assert reason_text("robots.txt:http_503") == "robots.txt:http_503: robots.txt was not available: the server failed"
     assert meaning_of_reason("sitemap:http_429").passes == PAGES["http_429"].passes
 
 

@@ -20,7 +20,7 @@ from stream.log.contract import Output
 from stream.opening import open_log
 from stream.schema.records import Page, RatePoint, Verdict, encode
 from stream.schema.topics import PAGES, RATES, VERDICTS
-from stream.text.user_errors import Exit, UsageError
+from stream.text.user_errors import Exit, MissingExtra, UsageError
 from tests.support.front_door import Runner
 
 pytestmark = pytest.mark.usefixtures("no_weights")
@@ -227,8 +227,9 @@ def test_a_large_table_is_written_in_row_groups(tmp_path: Path) -> None:
 def test_parquet_without_its_extra_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the extra for Parquet, the message names it and no file is created."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UsageError, match=r"pip install 'farmwatch\[parquet\]'"):
+    with pytest.raises(MissingExtra) as refused:
         write_table(tmp_path / "out", "parquet", [], [])
+    assert refused.value.facts == {"extra": "parquet"}
     assert list(tmp_path.iterdir()) == []
 
 

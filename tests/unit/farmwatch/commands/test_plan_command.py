@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crawler.settings import CrawlSettings
-from farmwatch.crawl.sizing import SiteFigures, size_of
+from farmwatch.crawl.sizing import SiteFigures, sizing_of
 from scoring.estimate.intervals import wilson
 from scoring.rates.settings import RateSettings
 from stream.log.contract import Output, partition_of
@@ -29,7 +29,7 @@ def queries(tmp_path: Path) -> Path:
 
 def test_the_sites_suffice_for_the_wanted_half_width() -> None:
     """The widest interval, of a share of one half, is narrow enough with these sites and not with fewer."""
-    sized = size_of(1, 0.05, SiteFigures(), CrawlSettings(), RateSettings())
+    sized = sizing_of(1, 0.05, SiteFigures(), CrawlSettings(), RateSettings())
     n = sized.classifiable_sites or 0
     enough, few = (wilson(sites / 2, sites, 1.96).half_width for sites in (n, n - 10))
     assert enough <= 0.05 < few
@@ -39,9 +39,9 @@ def test_the_sites_suffice_for_the_wanted_half_width() -> None:
 def test_the_time_follows_the_politeness() -> None:
     """Many sites: by the requests at once; few sites: by the delay between the requests to one host."""
     crawl = CrawlSettings(max_in_flight=10, delay_s=100.0)
-    many = size_of(1, 0.02, SiteFigures(), crawl, RateSettings())
+    many = sizing_of(1, 0.02, SiteFigures(), crawl, RateSettings())
     assert many.days == pytest.approx((many.requests or 0) / 10 / 86_400)
-    few = size_of(1, 0.4, SiteFigures(), crawl, RateSettings())
+    few = sizing_of(1, 0.4, SiteFigures(), crawl, RateSettings())
     assert few.days == pytest.approx(100 * (6.7 + 3) / 86_400)
 
 

@@ -77,7 +77,7 @@ def test_the_file_in_the_working_folder_is_found_before_the_one_in_xdg(
         ("[tally]\nenough_articles = 0\n", r"tally\.enough_articles: expected int >= 1"),
         ("[tally]\nsprt = {clip = inf}\n", r"tally\.sprt: sprt needs a finite clip > 0 .*clip=inf"),
         ("[rate.errors]\nllm_sites = 1\n", r"rate\.errors: .*llm_found"),
-        ("[measure]\nextractor_model = 'm.json'\n", r"measure: extractor_model .* or extractor_model to nothing"),
+        ("[measure]\nextractor_model = 'm.json'\n", r"measure\.extractor_model: trafilatura takes no model"),
         ("[up]\ndrain_s = 1\n", r"up\.drain_s \(1\.0\) is shorter than loop\.drain_s"),
         ("[score]\ndetectors = []\n", r"score\.detectors.*empty"),
         ("[score]\ndetectors = ['lite-ngram', 'lite-ngram']\n", r"twice"),

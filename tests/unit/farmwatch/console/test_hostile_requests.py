@@ -269,7 +269,7 @@ def test_an_answer_that_nobody_reads_ends(finished: str, tmp_path: Path) -> None
 
     async def visit() -> None:
         async with raw_console(finished, tmp_path, request_s=0.2) as console:
-            await console.never_reads(Sent("GET", b"/static/uplot/uPlot.iife.min.js", {**console.headers}))
+            await console.never_reads(Sent("GET", b"/static/console.css", {**console.headers}))
 
     asyncio.run(visit())
 

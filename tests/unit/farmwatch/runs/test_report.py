@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from resiliparse.parse.html import HTMLTree, traverse_dom
 
 from farmwatch.runs.comparison_words import as_json, change_text, notes_of, remark_text
-from farmwatch.runs.report import POLICY, TEXT_CAP_CHARACTERS, plain, render, scale
+from farmwatch.runs.report import POLICY, TEXT_CAP_CHARACTERS, printable, render, scale
 from replay.compare.comparison import ChangeKind, ChangeRemark, Comparison, ShareChange, SiteFlip
 from scoring.estimate.error_counts import ErrorCounts
 from scoring.estimate.remarks import Remark, RemarkKind
@@ -183,7 +183,7 @@ def test_hostile_texts_are_inert(text: str) -> None:
     """A page's text or URL is only text: it makes no element, attribute or text direction."""
     page = render(with_hostile(text))
     assert_inert(page)
-    assert " ".join(plain(text).split()) in " ".join(texts(parsed(page), "pre"))
+    assert " ".join(printable(text).split()) in " ".join(texts(parsed(page), "pre"))
     assert not any(turning in page for turning in "\u202a\u202b\u202d\u202e\u2066\u2067\u2068\u200e\u200f\0\x1b")
     page.encode()
 

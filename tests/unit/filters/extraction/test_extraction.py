@@ -14,7 +14,6 @@ import zstandard
 from lxml import etree
 
 from filters.charsets import decode
-from filters.errors import MissingExtractor
 from filters.extraction.blocks import BlockKind, Definition, columns, listed_chars, unpack
 from filters.extraction.interface import ExtractError, Extraction
 from filters.extraction.page_guards import _MANY_ATTRIBUTES, MAX_ATTRIBUTES
@@ -23,6 +22,7 @@ from filters.measure.extractors import EXTRACTORS, ExtractorRow, extract, extrac
 from filters.measure.page_measures import RawPage
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
+from stream.text.user_errors import MissingExtra
 
 SETTINGS = MeasureSettings()
 PLAIN = MeasureSettings(extractor="resiliparse")
@@ -368,8 +368,9 @@ def test_extractor_without_its_package_says_what_to_install(monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "resiliparse", None)
     assert extractor(SETTINGS) is by_trafilatura
     for look_up in (extractor, ExtractionPool):
-        with pytest.raises(MissingExtractor, match=r"'resiliparse' needs .* pip install 'farmwatch\[resiliparse\]'"):
+        with pytest.raises(MissingExtra) as refused:
             look_up(MeasureSettings(extractor="resiliparse"))
+        assert refused.value.facts == {"extra": "resiliparse"}
 
 
 def test_resiliparse_makes_flat_text(article: str) -> None:

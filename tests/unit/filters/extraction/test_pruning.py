@@ -12,7 +12,7 @@ from filters.extraction.html_tree import parse
 from filters.extraction.pruning import prune
 from filters.measure.extractors import extract
 from filters.settings import MeasureSettings
-from filters.structure.page_lines import size_of, visible_text
+from filters.structure.page_lines import visible_bytes, visible_text
 
 EXTRACTORS = pytest.mark.parametrize("extractor", ["trafilatura", "blocks", "resiliparse"])
 ASKING = {
@@ -73,7 +73,7 @@ def container(attributes: str, text: str, times: int = 6, tag: str = "div") -> s
 
 def pruned(html: str) -> str:
     tree = parse(html)
-    prune(list(tree.iter()), size_of(visible_text(tree)))
+    prune(list(tree.iter()), visible_bytes(visible_text(tree)))
     return " ".join(" ".join(tree.find("body").itertext()).split())
 
 
@@ -203,7 +203,7 @@ def test_nested_containers_are_read_once(attributes: str, text: str, monkeypatch
 
     tree = parse(page(article(2, "div") + f"<div {attributes}>" * 200 + text * 50))
     monkeypatch.setattr(pruning, "visible_text", counted)
-    prune(list(tree.iter()), size_of(visible_text(tree)))
+    prune(list(tree.iter()), visible_bytes(visible_text(tree)))
     assert 0 < len(read) <= 5
 
 

@@ -11,7 +11,7 @@ from lxml import etree
 
 from filters.extraction.html_tree import MAX_DEPTH, parse
 from filters.structure.names import UNSEEN
-from filters.structure.page_lines import INLINE, page_lines, size_of, visible_text
+from filters.structure.page_lines import INLINE, page_lines, visible_bytes, visible_text
 
 CUT = "\x00"
 TAGS = st.sampled_from(["p", "div", "a", "b", "span", "li", "br", "td", "x-y", "svg:g", *UNSEEN])
@@ -60,7 +60,7 @@ def test_lines_and_size_are_those_of_a_walk_and_the_tree_stays(trees: list[str])
     before = etree.tostring(root)
     visible, text = visible_text(root), walked(root)
     assert page_lines(visible) == {line for piece in text.split(CUT) if (line := " ".join(piece.split()))}
-    assert size_of(visible) == len(re.sub(f"[ \n\t\r{CUT}]", "", text).encode())
+    assert visible_bytes(visible) == len(re.sub(f"[ \n\t\r{CUT}]", "", text).encode())
     assert etree.tostring(root) == before
 
 

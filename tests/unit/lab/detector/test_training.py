@@ -20,9 +20,10 @@ from lab.detector.regression import rarity
 from lab.detector.report import TrainingReport
 from lab.detector.texts import TrainingText, balanced_weights, calibration_crop, read_pages, read_texts, training_crop
 from lab.detector.training import run_training
-from scoring.errors import BadTrainingData, MissingExtra, TrainingRefused
+from scoring.errors import BadTrainingData, TrainingRefused
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.lite_ngram.ngrams import BUCKETS
+from stream.text.user_errors import MissingExtra
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from scoring.calibration.labelled_scores import LabelledScores, ScoredLabel, gather, separation
 from scoring.calibration.plot import draw
-from scoring.calibration.report import CalibrationReport, in_words, summary
+from scoring.calibration.report import CalibrationReport, share_text, summary
 from scoring.calibration.threshold import (
     calibrate,
     choose_threshold,
@@ -273,7 +273,7 @@ def test_slices_by_genre() -> None:
     names = [part.name for part in calibrate(normal(400, 200, genres=genres), "x", 0.05)[1].genres]
     assert len(names) == 22 and names[-2:] == ["13 more", "(none)"]
     first = calibrate(normal(400, 200, genres=["a"] * 400 + ["b"] * 200), "x", 0.05)[1].genres[0]
-    assert in_words(first.sensitivity) == "no texts" and first.auroc is None
+    assert share_text(first.sensitivity) == "no texts" and first.auroc is None
 
 
 def test_a_name_is_no_mathematics() -> None:

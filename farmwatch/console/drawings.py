@@ -1,0 +1,78 @@
+"""The pictures of each page, from the data that its JSON twin has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from farmwatch.console.pictures import Interval, Mark, Part, Point, shares, trend, whole
+from stream.text.wording import counted
+
+_LINES, _SHADES = 30, 6  # groups of a chart, the largest; colours of the parts that have no own
+Data = Mapping[str, Any]
+Draw = Callable[[Data], Markup]
+
+
+class Drawing(NamedTuple):
+    """A picture of the page `view`. `save` draws it as a file, where it has its words in it."""
+
+    view: str
+    draw: Draw
+    save: Draw
+
+
+def group_of(line: Data) -> str:
+    """What a line of the share is of."""
+    return f"{line['by']} {line['group']}" if line["by"] else "all sites"
+
+
+def verdict_parts(line: Data) -> list[Part]:
+    """Sites with a scored article: what their verdict says to people."""
+    llm, human = line["llm"], line["human"]
+    numbers = {"decided llm": llm, "decided human": human, "open": max(0, line["scored_sites"] - llm - human)}
+    return [Part(words, number, f"of-{words.split()[-1]}") for words, number in numbers.items()]
+
+
+def reason_parts(line: Data) -> list[Part]:
+    """Sites without a scored article by reason."""
+    reasons = list(line["not_judged"].items())
+    return [Part(why, sites, f"of-{min(n, _SHADES - 1)}") for n, (why, sites) in enumerate(reasons)]
+
+
+def _share(data: Data) -> Markup:
+    largest = sorted(data["lines"], key=lambda line: -line["scored_sites"])[:_LINES]
+    rows = [
+        Interval(
+            group_of(line), line["share"], line["low"], line["high"], f"of {counted(line['scored_sites'], 'site')}"
+        )
+        for line in data["lines"]
+        if line in largest
+    ]
+    return shares("Share of LLM sites" + (f" by {data['by']}" if data["by"] else ""), rows)
+
+
+def _trend(data: Data) -> Markup:
+    points = [Point(*(point[name] for name in Point._fields)) for point in data["history"]]
+    return trend("Share of LLM sites over time", points, [Mark(**mark) for mark in data["marks"]])
+
+
+def _parts(view: str, title: str, parts: Callable[[Data], list[Part]]) -> Drawing:
+    def draw(data: Data, *, has_legend: bool = False) -> Markup:
+        return whole(title, parts(data), has_legend=has_legend)
+
+    return Drawing(view, draw, partial(draw, has_legend=True))
+
+
+def _alike(view: str, draw: Draw) -> Drawing:
+    return Drawing(view, draw, draw)
+
+
+DRAWINGS = {
+    "share": _alike("answer", _share),
+    "verdicts": _parts("answer", "Verdicts of sites", lambda data: verdict_parts(data["lines"][0])),
+    "not-judged": _parts("answer", "Sites not judged, by reason", lambda data: reason_parts(data["lines"][0])),
+    "trend": _alike("answer", _trend),
+}

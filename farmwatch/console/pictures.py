@@ -1,0 +1,239 @@
+"""Pictures of the console, as SVG with a text alternative: a function for each, from numbers to markup.
+
+Places are percentages of the width, so that letters keep their size on every screen. Every text is escaped, colours are
+classes of `static/pictures.css`, and nothing moves or loads anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from stream.text.times import DAY_MS
+from stream.text.wording import one_line
+
+_ROW, _LINE = 44, 22  # px: a row of a chart, and of a legend
+_TREND, _TOP, _LEAST_STEP = 170, 14, 0.01  # px of the curve, and above it; between two lines of its grid
+_LABEL = 24  # letters that stand beside a value on a telephone
+_STEPS_MS = [n * 3_600_000 for n in (1, 2, 3, 6, 12, 24, 48, 7 * 24, 14 * 24, 28 * 24, 182 * 24)]
+_TICKS = 4
+_SAVED, _MARGIN = 720, 10  # px: the width of a picture that is saved, and the margin around it
+
+
+class Interval(NamedTuple):
+    """A row of a chart of shares; `said` is what it is of."""
+
+    label: str
+    share: float | None
+    low: float | None
+    high: float | None
+    said: str
+
+
+class Part(NamedTuple):
+    """A part of a whole; `look` is the class of its colour."""
+
+    label: str
+    number: int
+    look: str
+
+
+class Point(NamedTuple):
+    """A share at a time (ms). Only points of one version are joined."""
+
+    at: int
+    share: float | None
+    low: float | None
+    high: float | None
+    version: str
+
+
+class Mark(NamedTuple):
+    """What happened at a time (ms); `kind` is the class of its line."""
+
+    at: int
+    kind: str
+    text: str
+
+
+def percent(share: float | None) -> str:
+    """As the text of the pages has it."""
+    return "–" if share is None else f"{share:.1%}"
+
+
+def shares(title: str, rows: Sequence[Interval]) -> Markup:
+    """A strip from 0 to 100% for each row: its share as a dot, its interval as a band."""
+    is_one, drawn, told = len(rows) == 1, list[Markup](), list[str]()
+    for number, row in enumerate(rows):
+        y = number * _ROW + (2 if is_one else 18)
+        range_ = f", {percent(row.low)} to {percent(row.high)}" if row.low is not None else ""
+        share = "no share" if row.share is None else percent(row.share)
+        told.append(f"{row.label}: {share}{range_} {row.said}".strip())
+        if not is_one:
+            label = row.label if len(row.label) <= _LABEL else f"{row.label[: _LABEL - 1]}…"
+            drawn.append(_text(_place(0), y - 5, label))
+            drawn.append(_text(_place(1), y - 5, f"{percent(row.share)}{range_}", "end"))
+        drawn.append(_bar(0, 1, y + 4, 8, "track"))
+        if row.low is not None and row.high is not None:
+            drawn.append(_bar(row.low, row.high, y, 16, "band"))
+        if row.share is not None:
+            drawn.append(_tag("circle", told[-1], cx=_place(row.share), cy=y + 8, r=6, class_="point"))
+    y = len(rows) * _ROW - (8 if is_one else -6)
+    drawn += [_text(_place(n / 4), y, f"{25 * n}%", _anchor(n / 4)) for n in range(5)]
+    return _picture(title, told, y + 8, drawn)
+
+
+def whole(title: str, parts: Sequence[Part], *, has_legend: bool = False) -> Markup:
+    """One bar of all parts; in the page its legend is text beside it."""
+    total, until, drawn = sum(part.number for part in parts) or 1, 0, [_bar(0, 1, 0, 24, "track")]
+    told = [f"{part.label}: {part.number:,} ({part.number / total:.0%})" for part in parts]
+    for number, part in enumerate(parts):
+        drawn.append(_bar(until / total, (until + part.number) / total, 0, 24, part.look, told[number]))
+        until += part.number
+        if has_legend:
+            y = 32 + number * _LINE
+            drawn.append(_tag("rect", x=_place(0), y=y, width=12, height=12, class_=part.look))
+            drawn.append(_text("20", y + 11, told[number]))
+    return _picture(title, told, 32 + _LINE * len(parts) if has_legend else 24, drawn)
+
+
+def bars(title: str, parts: Sequence[Part]) -> Markup:
+    """A bar for each part, as long as its number is of the largest."""
+    most, told = max([part.number for part in parts] or [0]) or 1, [f"{part.label}: {part.number:,}" for part in parts]
+    drawn = [_bar(0, part.number / most, n * _ROW + 18, 16, part.look, told[n]) for n, part in enumerate(parts)]
+    drawn += [_text(_place(0), n * _ROW + 13, one) for n, one in enumerate(told)]
+    return _picture(title, told, len(parts) * _ROW, drawn)
+
+
+def trend(title: str, points: Sequence[Point], marks: Sequence[Mark] = ()) -> Markup:
+    """Shares over time with their intervals, and a numbered line for each mark."""
+    known = [point for point in points if point.share is not None]
+    if not known:
+        return Markup()
+    first, last = min(point.at for point in points), max(point.at for point in points)
+    ends = [end for point in known for end in (point.low, point.share, point.high) if end is not None]
+    low, high, step = _scale(min(ends), max(ends))
+
+    def across(at: int) -> float:
+        return (at - first) / (last - first) if last > first else 0.5
+
+    def down(share: float) -> float:
+        return _TOP + _TREND * (1 - (share - low) / (high - low))
+
+    drawn, over = list[Markup](), list[Markup]()
+    for n in range(round((high - low) / step) + 1):
+        y_line = down(low + n * step)
+        drawn.append(_tag("line", x1=_place(0), x2=_place(1), y1=f"{y_line:.1f}", y2=f"{y_line:.1f}", class_="grid"))
+        over.append(_text(_place(0), round(y_line) - 3, f"{low + n * step:.0%}"))
+    versions = Counter(point.version for point in known)
+    for version in versions:
+        drawn.append(_curve([point for point in known if point.version == version], across, down))
+    for number, mark in enumerate(marks, 1):
+        x = _place(across(mark.at))
+        drawn.append(_tag("line", mark.text, x1=x, x2=x, y1=_TOP, y2=_TOP + _TREND, class_=f"mark {mark.kind}"))
+        over.append(_text(x, _TOP - 3, str(number), "middle"))
+    told = [f"{_moment(p.at)}: {percent(p.share)}, {percent(p.low)} to {percent(p.high)}" for p in known]
+    for point, said in zip(known, told, strict=True):
+        x, y_share = _place(across(point.at)), f"{down(point.share or 0.0):.1f}"
+        if versions[point.version] == 1 and point.low is not None and point.high is not None:  # no band
+            ends_y = {"y1": f"{down(point.low):.1f}", "y2": f"{down(point.high):.1f}"}
+            drawn.append(_tag("line", x1=x, x2=x, **ends_y, class_="whisker"))
+        drawn.append(_tag("circle", said, cx=x, cy=y_share, r=4 if len(known) < 40 else 2, class_="point"))
+    y = _TOP + _TREND + 18
+    over += [_text(_place(across(at)), y, word, _anchor(across(at))) for at, word in _ticks(first, last)]
+    words = [
+        f"from {told[0]}",
+        f"to {told[-1]}",
+        *(f"{mark.kind} at {_moment(mark.at)}: {mark.text}" for mark in marks),
+    ]
+    return _picture(title, words if len(known) > 1 else [told[0], *words[2:]], y + 6, drawn + over)
+
+
+def saved(picture: Markup, style: str) -> str:
+    """A picture as a file of its own, with its colours."""
+    head, _, rest = str(picture).partition(">")
+    height = int(re.findall(r'height="(\d+)"', head)[0]) + 2 * _MARGIN
+    start = f'<svg xmlns="http://www.w3.org/2000/svg" width="{_SAVED + 2 * _MARGIN}" height="{height}">'
+    inner = head.replace("<svg", f'<svg x="{_MARGIN}" y="{_MARGIN}" width="{_SAVED}"', 1)
+    return f"{start}<style>{style}</style>{inner}>{rest}</svg>\n"
+
+
+def _curve(points: Sequence[Point], across: Callable[[int], float], down: Callable[[float], float]) -> Markup:
+    """The line of one version and its band, stretched over the width of the picture."""
+
+    def xy(point: Point, share: float | None) -> str:
+        return f"{1000 * across(point.at):.1f},{down(share or 0.0) - _TOP:.1f}"
+
+    banded = [point for point in points if point.low is not None and point.high is not None]
+    band = [*(xy(p, p.high) for p in banded), *(xy(p, p.low) for p in reversed(banded))]
+    inside = Markup("").join(
+        [
+            _tag("polygon", points=" ".join(band), class_="band"),
+            _tag("polyline", points=" ".join(xy(p, p.share) for p in points), class_="curve"),
+        ]
+    )
+    size = {"x": _place(0), "y": _TOP, "width": "100%", "height": _TREND}
+    return _tag("svg", inside, **size, viewBox=f"0 0 1000 {_TREND}", preserveAspectRatio="none")
+
+
+def _scale(low: float, high: float) -> tuple[float, float, float]:
+    """The ends of an axis around these shares, and the step between its lines, of which there are six at most."""
+    for step in (_LEAST_STEP, 0.02, 0.05, 0.1, 0.2, 0.25):
+        start, end = int(low / step) * step, -int(-high / step - 0.999999) * step
+        if end - start <= 5 * step:
+            break
+    return start, min(1.0, max(end, start + step)), step
+
+
+def _ticks(first: int, last: int) -> list[tuple[int, str]]:
+    """Round times between two, with their words."""
+    if last - first < _STEPS_MS[0]:
+        return [(last, _moment(last))]
+    step = next((step for step in _STEPS_MS if last - first <= _TICKS * step), _STEPS_MS[-1])
+    begin = -(-first // step) * step
+    times = range(begin, last + 1, step) if begin <= last else (last,)
+    return [
+        (at, f"{datetime.fromtimestamp(at / 1000, UTC):{'%m-%d' if at % DAY_MS == 0 else '%H:%M'}}") for at in times
+    ]
+
+
+def _moment(at: int) -> str:
+    return f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _place(part: float) -> str:
+    return f"{100 * part:.2f}%"
+
+
+def _anchor(part: float) -> str:
+    return "start" if part < 0.08 else "end" if part > 0.92 else "middle"
+
+
+def _bar(start: float, end: float, y: int, height: int, look: str, said: str = "") -> Markup:
+    size = {"x": _place(start), "y": y, "width": _place(end - start), "height": height}
+    return _tag("rect", said, **size, class_=look)
+
+
+def _text(x: str, y: float, words: str, anchor: str = "start") -> Markup:
+    return _tag("text", words, x=x, y=y, text_anchor=anchor)
+
+
+def _picture(title: str, told: Iterable[str], height: float, drawn: Iterable[Markup]) -> Markup:
+    inside = [_tag("title", title), _tag("desc", "; ".join(told)), *drawn]
+    return _tag("svg", Markup("").join(inside), class_="picture", role="img", height=round(height))
+
+
+def _tag(name: str, inside: str = "", /, **attributes: object) -> Markup:
+    """An element with these attributes; text in a shape is its title, which a pointer shows."""
+    told = [(key.removesuffix("_").replace("_", "-"), one_line(str(value))) for key, value in attributes.items()]
+    of = Markup("").join(Markup(' {}="{}"').format(*pair) for pair in told)
+    if not isinstance(inside, Markup):
+        inside = Markup("{}").format(one_line(inside))
+        if inside and name not in ("title", "desc", "text"):
+            inside = Markup("<title>{}</title>").format(inside)
+    return Markup("<{0}{1}>{2}</{0}>").format(name, of, inside)
