@@ -19,7 +19,7 @@ _CHANGING = (
     (re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?|\b1\d{12}\b|\w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT"), "<time>"),
     (re.compile(r"\b(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{8,40}\b"), "<digest>"),
     (re.compile(r"(?<![\d.])\d+(\.\d+){2}(?![\d.])|(?<=Python/)3\.\d+"), "<version>"),
-    (re.compile(r"\b\d+(\.\d+)? (([KMGT]i)?B|bytes)\b"), "<size>"),
+    (re.compile(r"\b\d+(\.\d+)? ([KMGT]i)?B\b|(?<=size: )\d+ bytes"), "<size>"),
     (re.compile(r"\b[\d.]+ (s|min|h)( \d+ (s|min))?(?= ago|\t)|(?<=duration_ms: )\d+"), "<duration>"),
     (re.compile(r"(?<=127\.0\.0\.1:)\d+"), "<port>"),
     (re.compile(r"[\w.-]+@[\w-]+(?=[\s;])"), "<user>"),
