@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from importlib.resources import files
+from urllib.parse import urlencode
 
 import structlog
 from aiohttp import web
@@ -26,7 +27,8 @@ from farmwatch.console.jobs import Working
 from farmwatch.console.live import PATH as EVENTS
 from farmwatch.console.live import events
 from farmwatch.console.pictures import percent, saved
-from farmwatch.console.views import SPLITS, Console, Data, Query
+from farmwatch.console.site_pages import ALL, Data, Query, csv_text
+from farmwatch.console.views import SPLITS, Console
 from farmwatch.explain.report import flagged_above
 from farmwatch.explain.rules import value_text
 from farmwatch.runs.comparison_words import points
@@ -55,8 +57,9 @@ def application(console: Console, access: Access, request_s: float = _REQUEST_S)
     views = {  # the name is that of the address, with .json of its twin, and of the template
         "answer": console.answer,
         "flow": console.state.flow,
-        "sites": console.sites,
-        "site": console.site,
+        "sites": console.lists.sites,
+        "site": console.lists.site,
+        "pages": console.lists.pages,
         "page": console.page,
         "templates": console.templates,
         "crawl": console.crawl,
@@ -77,6 +80,8 @@ def application(console: Console, access: Access, request_s: float = _REQUEST_S)
     for name, load in views.items():
         get(f"/{name}", partial(_html, f"{name}.html", load, templates, console.version))
         get(f"/{name}.json", partial(_twin, load))
+    for name in ("sites", "pages"):
+        get(f"/{name}.csv", partial(_csv, name, getattr(console.lists, name), templates))
     for name, drawing in DRAWINGS.items():
         get(f"/{name}.svg", partial(_picture, drawing, views[drawing.view], templates))
     for name, kind in _STATIC.items():
@@ -220,6 +225,16 @@ async def _twin(load: Load, request: web.Request) -> web.Response:
     return web.json_response(data, status=status, dumps=partial(json.dumps, ensure_ascii=False))
 
 
+async def _csv(name: str, load: Callable[..., Data], templates: Environment, request: web.Request) -> web.Response:
+    """All rows of a list under the names of its JSON twin, from where the page begins."""
+    status, data = await _load(partial(load, limit=ALL), request)
+    if status != 200:
+        return _page("refused.html", templates, data, request, status)
+    text = await asyncio.to_thread(csv_text, data[name])
+    headers = {"Content-Disposition": f'attachment; filename="farmwatch-{name}.csv"'}
+    return web.Response(text=text, content_type="text/csv", headers=headers)
+
+
 async def _picture(drawing: Drawing, load: Load, templates: Environment, request: web.Request) -> web.Response:
     """A picture of a page as a file."""
     status, data = await _load(load, request)
@@ -291,6 +306,7 @@ def _environment(access: Access, console: Console) -> Environment:
         "time": _time,
     }
     environment.globals |= {
+        "address": _address,
         "console": console,
         "figure": _figure,
         "form_token": access.form_token,
@@ -300,6 +316,12 @@ def _environment(access: Access, console: Console) -> Environment:
         "verdicts": tuple(SiteClass),
     }
     return environment
+
+
+def _address(path: str, fields: Data, **changed: str) -> str:
+    """The path with these fields. An empty one is left out, but for a reason: pages may have none."""
+    given = {name: value for name, value in (fields | changed).items() if value or (name, value) == ("why", "")}
+    return f"{path}?{urlencode(given)}"
 
 
 @pass_context

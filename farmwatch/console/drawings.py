@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from farmwatch.console.pictures import Interval, Mark, Part, Point, shares, trend, whole
+from farmwatch.console.pictures import Interval, Mark, Part, Point, bars, shares, trend, whole
 from stream.text.wording import counted
 
 _LINES, _SHADES = 30, 6  # groups of a chart, the largest; colours of the parts that have no own
@@ -54,6 +54,10 @@ def _share(data: Data) -> Markup:
     return shares("Share of LLM sites" + (f" by {data['by']}" if data["by"] else ""), rows)
 
 
+def _funnel(data: Data) -> Markup:
+    return bars("From hits to verdicts", [Part(stage["stage"], stage["count"], "of-0") for stage in data["funnel"]])
+
+
 def _trend(data: Data) -> Markup:
     points = [Point(*(point[name] for name in Point._fields)) for point in data["history"]]
     return trend("Share of LLM sites over time", points, [Mark(**mark) for mark in data["marks"]])
@@ -74,5 +78,6 @@ DRAWINGS = {
     "share": _alike("answer", _share),
     "verdicts": _parts("answer", "Verdicts of sites", lambda data: verdict_parts(data["lines"][0])),
     "not-judged": _parts("answer", "Sites not judged, by reason", lambda data: reason_parts(data["lines"][0])),
+    "funnel": _alike("flow", _funnel),
     "trend": _alike("answer", _trend),
 }

@@ -26,17 +26,22 @@ Readers = Mapping[str, Callable[[sqlite3.Connection, Sequence[Message]], None]] 
 NOT_CANARY_SITE = "substr(site, -8) <> '.invalid'"  # canary sites have names that no real site can have
 _SITE_SOURCES = """INSERT INTO site_source
         SELECT DISTINCT value, new.id FROM site, json_each(sources) WHERE site.id = new.id AND NOT_CANARY"""
+SORTED = ("verdict", "hits", "pages", "articles", "scored", "flagged", "updated_at")  # columns with an order of sites
+_ORDERS = "CREATE INDEX site_by_site ON site (site, state, articles) WHERE NOT_CANARY;" + "".join(
+    f"CREATE INDEX site_by_{column} ON site ({column}, site, state, articles) WHERE NOT_CANARY;" for column in SORTED
+)
+_OF_ROW = (*SORTED, "detector")
 # All rows of a site stand together: they are written, read and forgotten together.
-_TABLES = """
+_TABLES = (
+    """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE position (topic TEXT, partition INTEGER, next INTEGER NOT NULL, PRIMARY KEY (topic, partition))
     WITHOUT ROWID;
-CREATE TABLE site (id INTEGER PRIMARY KEY, site TEXT NOT NULL UNIQUE, verdict TEXT NOT NULL, articles INTEGER NOT NULL,
-    flagged INTEGER NOT NULL, updated_at INTEGER NOT NULL, sources TEXT NOT NULL, row BLOB NOT NULL);
-CREATE INDEX site_by_site ON site (site, verdict, articles) WHERE NOT_CANARY;
-CREATE INDEX site_by_articles ON site (articles, site, verdict) WHERE NOT_CANARY;
-CREATE INDEX site_by_flagged ON site (flagged, site, verdict, articles) WHERE NOT_CANARY;
-CREATE INDEX site_by_updated ON site (updated_at, site, verdict, articles) WHERE NOT_CANARY;
+CREATE TABLE site (id INTEGER PRIMARY KEY, site TEXT NOT NULL UNIQUE, verdict TEXT NOT NULL, hits INTEGER NOT NULL,
+    pages INTEGER NOT NULL, articles INTEGER NOT NULL, scored INTEGER NOT NULL, flagged INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL, detector TEXT NOT NULL, sources TEXT NOT NULL, row BLOB NOT NULL,
+    state TEXT AS (CASE WHEN verdict IN ('llm', 'human') THEN verdict WHEN scored THEN 'open' ELSE 'not judged' END));
+SITE_ORDERS
 CREATE VIRTUAL TABLE name USING fts5 (site, content = 'site', content_rowid = 'id', tokenize = 'trigram');
 CREATE TABLE site_source (source TEXT, id INTEGER, PRIMARY KEY (source, id)) WITHOUT ROWID;
 CREATE INDEX source_by_site ON site_source (id);
@@ -59,6 +64,7 @@ CREATE TABLE page (site TEXT, page_id TEXT, url TEXT NOT NULL, partition INTEGER
     kind TEXT AS (CASE WHEN verdict <> '' THEN verdict ELSE outcome END),
     why TEXT AS (CASE WHEN verdict <> '' THEN first_failed ELSE reason END),
     PRIMARY KEY (site, page_id)) WITHOUT ROWID;
+CREATE INDEX page_by_kind ON page (kind, why);
 CREATE TABLE outcome (kind TEXT, why TEXT, pages INTEGER NOT NULL, PRIMARY KEY (kind, why)) WITHOUT ROWID;
 CREATE TRIGGER page_comes AFTER INSERT ON page BEGIN
     INSERT INTO outcome VALUES (new.kind, new.why, 1) ON CONFLICT DO UPDATE SET pages = pages + 1;
@@ -79,7 +85,10 @@ CREATE TABLE letter (stage TEXT, run TEXT, reason TEXT, partition INTEGER, at IN
     time_ms INTEGER NOT NULL, PRIMARY KEY (stage, run, reason, partition, at)) WITHOUT ROWID;
 CREATE TABLE settlement (partition INTEGER, letter INTEGER, site TEXT NOT NULL, retry_at INTEGER,
     PRIMARY KEY (partition, letter)) WITHOUT ROWID;
-""".replace("SITE_SOURCES", _SITE_SOURCES).replace("NOT_CANARY", NOT_CANARY_SITE)
+""".replace("SITE_ORDERS", _ORDERS)
+    .replace("SITE_SOURCES", _SITE_SOURCES)
+    .replace("NOT_CANARY", NOT_CANARY_SITE)
+)
 _DROPS = "".join(
     f"DROP TABLE IF EXISTS {table};" for table in ("about", "position", "outcome", "name", "site_source", *SITE_TABLES)
 )
@@ -109,6 +118,7 @@ class _VerdictHead(Record, frozen=True, kw_only=True):
 class SiteCounts(Record, frozen=True, kw_only=True):
     """The counts of a site's row."""
 
+    verdict: str = ""
     hits: int = 0
     pages: int = 0
     articles: int = 0
@@ -132,14 +142,14 @@ def _take_sites(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
     gone = [[key.decode(errors="replace")] for key, (_, row) in rows.items() if row is None]
     db.executemany("DELETE FROM site WHERE site = ?", gone)
     values = (
-        (row.site, row.verdict, row.articles, row.flagged, row.updated_at, to_json(row.sources).decode(), message.value)
+        (row.site, *(getattr(row, name) for name in _OF_ROW), to_json(row.sources).decode(), message.value)
         for message, row in rows.values()
         if row is not None
     )
-    query = """
-        INSERT INTO site (site, verdict, articles, flagged, updated_at, sources, row) VALUES (?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT DO UPDATE SET verdict = excluded.verdict, articles = excluded.articles, flagged = excluded.flagged,
-            updated_at = excluded.updated_at, sources = excluded.sources, row = excluded.row"""
+    names = (*_OF_ROW, "sources", "row")
+    query = f"""
+        INSERT INTO site (site, {", ".join(names)}) VALUES (?{", ?" * len(names)})
+        ON CONFLICT DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in names)}"""
     db.executemany(query, values)
 
 

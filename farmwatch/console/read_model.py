@@ -6,10 +6,12 @@ It holds no text and no HTML: a page's records are read from the log by their of
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from json import dumps
 from operator import add
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import structlog
@@ -18,6 +20,7 @@ from farmwatch.console.index_tables import (
     LETTER_READERS,
     MAKE,
     NOT_CANARY_SITE,
+    SORTED,
     LetterCounts,
     Readers,
     SiteCounts,
@@ -36,7 +39,13 @@ _log = structlog.get_logger()
 _MANY = 10_000  # records that are read within seconds
 _BATCH, _BATCH_BYTES = 2_000, 8_000_000  # records of a transaction, at most
 _CACHE_KIB, _WAL_PAGES = 65_536, 16_384  # while it writes; 64 MiB each
-SORTS = {"site": "site", "articles": "articles", "flagged": "flagged", "updated": "updated_at"}
+SORTS = {
+    **{"site": "site", "p_llm": "p_llm(site)", "updated": "updated_at"},
+    **{name: name for name in ("verdict", "hits", "pages", "articles", "scored", "flagged")},
+}
+STATES = ("llm", "human", "open", "not judged")  # what the verdict of a site says to people
+DECIDED, JUDGED = "decided", "judged"  # kinds of sites, and of pages, that are two of the others
+_NONE: Mapping[str, float] = MappingProxyType({})
 _FEW = 2_000  # sites found by name or source that are sorted; of more, the first are found sooner in order
 _TRIGRAM, _LETTERS = 3, 8  # that the index of names needs; that select enough: a common ending costs more
 
@@ -49,11 +58,41 @@ class Funnel(NamedTuple):
     articles: int
     scored: int
     sites: int
+    decided: int
+
+
+class SiteFilter(NamedTuple):
+    """Which sites: those that have all that is not empty."""
+
+    search: str = ""  # in the name
+    verdict: str = ""  # or one of STATES, or DECIDED
+    source: str = ""
+    detector: str = ""
+    least: int = 0  # articles
+    names: tuple[str, ...] | None = None
+
+
+_EVERY = SiteFilter()
+
+
+class SiteSums(NamedTuple):
+    """Sums over sites with the same verdict and detector."""
+
+    state: str
+    verdict: str
+    detector: str
+    sites: int
+    hits: int
+    pages: int
+    articles: int
+    scored: int
+    flagged: int
 
 
 class SitePage(NamedTuple):
     """A page of a site, with its newest verdict and the score of its text."""
 
+    site: str
     page_id: str
     url: str
     fetched_at: int  # ms
@@ -147,62 +186,45 @@ class ReadModel:
 
     def sites(
         self,
+        of: SiteFilter = _EVERY,
         *,
-        search: str = "",
-        verdict: str = "",
-        source: str = "",
-        least: int = 0,
         sort: str = "site",
+        is_reversed: bool = False,
         after: str = "",
         limit: int = 50,
+        likely: Mapping[str, float] = _NONE,
     ) -> list[SiteState]:
-        """Rows of sites without canaries and with at least so many articles, after the site `after`.
+        """Rows of sites without canaries, after the site `after`; `likely` has the probabilities of the order p_llm.
 
-        In the order `sort`, of all but the name the largest first.
+        In the order `sort`, of all but the name the largest first, unless it is reversed.
         """
-        column, down = SORTS[sort], sort != "site"
-        order = f"{column} DESC, site DESC" if down else "site"
-        where, values = [NOT_CANARY_SITE], list[str | int | None]()
-        if verdict:
-            where.append("verdict = ?")
-            values.append(verdict)
-        if least:
-            where.append("articles >= ?")
-            values.append(least)
-        picks = list[tuple[str, str]]()  # indices that select sites
-        if source:
-            picks.append(("SELECT id FROM site_source WHERE source = ?", source))
-            where.append("EXISTS (SELECT 1 FROM site_source WHERE source = ? AND site_source.id = site.id)")
-            values.append(source)
-        if search:
-            where.append("instr(site, ?) > 0")
-            values.append(search.lower())
-        if len(search) >= _TRIGRAM and "\0" not in search:
-            phrase = '"{}"'.format(search[:_LETTERS].replace('"', '""'))
-            picks.append(("SELECT rowid FROM name WHERE name MATCH ?", phrase))
+        column, down = SORTS[sort], (sort != "site") != is_reversed
+        order = ", ".join(f"{name}{' DESC' if down else ''}" for name in dict.fromkeys((column, "site")))
         with self.reading() as db:
+            db.create_function("p_llm", 1, lambda site: likely.get(site, -1.0))
+            where, values, are_few = _conditions(db, of)
             if after:  # two values use the whole index, a subquery only its first column
                 key = db.execute(f"SELECT {column}, site FROM site WHERE site = ?", [after]).fetchone()
                 where.append(f"({column}, site) {'<' if down else '>'} (?, ?)")
                 values += key or (None, None)
-            of = f"site INDEXED BY site_by_{sort}"
-            for pick, value in picks:
-                (many,) = db.execute(f"SELECT COUNT(*) FROM ({pick} LIMIT {_FEW + 1})", [value]).fetchone()
-                if many <= _FEW:
-                    of, where, values = "site NOT INDEXED", [f"id IN ({pick})", *where], [value, *values]
-                    break
-            chosen = f"SELECT id FROM {of} WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
+            index = "NOT INDEXED" if are_few else f"INDEXED BY site_by_{column if column in SORTED else 'site'}"
+            chosen = f"SELECT id FROM site {index} WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
             rows = db.execute(f"SELECT row FROM site WHERE id IN ({chosen}) ORDER BY {order}", [*values, limit])
             return [decode(SiteState, row) for (row,) in rows]
 
-    def sources(self) -> list[str]:
-        """The sources of the sites, by name; found by a step in the index for each."""
-        query = """
-            WITH RECURSIVE one (source) AS (SELECT MIN(source) FROM site_source UNION ALL
-                SELECT (SELECT MIN(source) FROM site_source WHERE source > one.source) FROM one WHERE source NOTNULL)
-            SELECT source FROM one WHERE source NOTNULL"""
+    def site_sums(self, of: SiteFilter) -> list[SiteSums]:
+        """Of the sites by state, verdict and detector: how many they are, and the sums of their counts."""
+        sums = ", ".join(f"SUM({name})" for name in SiteSums._fields[4:])
         with self.reading() as db:
-            return [source for (source,) in db.execute(query)]
+            where, values, _ = _conditions(db, of)
+            columns = f"state, verdict, detector, COUNT(*), {sums}"
+            rows = db.execute(f"SELECT {columns} FROM site WHERE {' AND '.join(where)} GROUP BY 1, 2, 3", values)
+            return [SiteSums(*row) for row in rows]
+
+    def sources(self) -> dict[str, int]:
+        """The sources of the sites by name, with their numbers of sites."""
+        with self.reading() as db:
+            return dict(db.execute("SELECT source, COUNT(*) FROM site_source GROUP BY source ORDER BY source"))
 
     def site(self, site: str) -> SiteState | None:
         """The row of a site."""
@@ -213,17 +235,35 @@ class ReadModel:
     def pages(self, site: str, detector: str, *, after: str = "", limit: int = 100) -> list[SitePage]:
         """Pages of a site in the order of their fetch, after the page with the id `after`; scores of `detector`."""
         since = "AND (fetched_at, page_id) > (SELECT fetched_at, page_id FROM page WHERE site = ? AND page_id = ?)"
-        chosen = f"""
-            SELECT * FROM page WHERE site = ? {since if after else ""} ORDER BY fetched_at, page_id LIMIT ?"""
+        values = [site, *([site, after] if after else [])]
+        return self._pages(f"site = ? {since if after else ''}", values, "fetched_at, page_id", limit, detector)
+
+    def pages_of_kind(
+        self, kind: str, why: str | None, detector: str, *, after: tuple[str, str] = ("", ""), limit: int = 100
+    ) -> list[SitePage]:
+        """Pages of all sites by site, after the site and page `after`; `kind` "" = any, JUDGED = with a verdict."""
+        where, values = ["(site, page_id) > (?, ?)"], [*after]
+        if kind == JUDGED:
+            where.append("verdict <> ''")
+        elif kind:
+            where.append("kind = ?")
+            values.append(kind)
+        if why is not None:
+            where.append("why = ?")
+            values.append(why)
+        return self._pages(" AND ".join(where), values, "site, page_id", limit, detector)
+
+    def _pages(self, where: str, values: Sequence[str], order: str, limit: int, detector: str) -> list[SitePage]:
+        chosen = f"SELECT * FROM page WHERE {where} ORDER BY {order} LIMIT ?"
         query = f"""
-            SELECT page.page_id, url, fetched_at, outcome, reason, verdict, first_failed, p_llm, flag,
+            SELECT page.site, page.page_id, url, fetched_at, outcome, reason, verdict, first_failed, p_llm, flag,
                 COALESCE(abstain, '')
             FROM ({chosen}) AS page LEFT JOIN score ON verdict = 'article' AND score.site = page.site
                 AND score.text_digest = page.text_digest AND score.detector = ?
-            ORDER BY fetched_at, page.page_id"""
+            ORDER BY {", ".join(f"page.{name}" for name in order.split(", "))}"""
         with self.reading() as db:
-            rows = db.execute(query, [site, *([site, after] if after else []), limit, detector]).fetchall()
-        return [SitePage(*row)._replace(flag=None if row[8] is None else bool(row[8])) for row in rows]
+            rows = db.execute(query, [*values, limit, detector]).fetchall()
+        return [SitePage(*row)._replace(flag=None if row[9] is None else bool(row[9])) for row in rows]
 
     def located(self, site: str, page: str) -> Located | None:
         """Where the records of a page are, by its site and id."""
@@ -258,11 +298,12 @@ class ReadModel:
 
     def funnel(self) -> Funnel:
         """The sums over all rows; decodes each."""
-        sums = Funnel(0, 0, 0, 0, 0)
+        sums = Funnel(0, 0, 0, 0, 0, 0)
         with self.reading() as db:
             for (row,) in db.execute(f"SELECT row FROM site WHERE {NOT_CANARY_SITE}"):
                 of = decode(SiteCounts, row)
-                sums = Funnel(*map(add, sums, (of.hits, of.pages, of.articles, of.scored, 1)))
+                is_decided = of.verdict in ("llm", "human")
+                sums = Funnel(*map(add, sums, (of.hits, of.pages, of.articles, of.scored, 1, is_decided)))
         return sums
 
     def letters(self, log: Log) -> list[LetterCounts]:
@@ -312,6 +353,40 @@ class ReadModel:
 
     def _move(self, db: sqlite3.Connection, topic: str, partition: int, until: int) -> None:
         db.execute("INSERT OR REPLACE INTO position VALUES (?, ?, ?)", [topic, partition, until])
+
+
+def _conditions(db: sqlite3.Connection, of: SiteFilter) -> tuple[list[str], list[str | int | float | None], bool]:
+    """On sites, with their values; whether an index of names or sources selects few."""
+    where, values = [NOT_CANARY_SITE], list[str | int | float | None]()
+    for condition, value in (
+        ("verdict = ?", of.verdict if of.verdict not in (*STATES, DECIDED) else ""),
+        ("state = ?", of.verdict if of.verdict in STATES else ""),
+        ("detector = ?", of.detector),
+        ("articles >= ?", of.least),
+    ):
+        if value:
+            where.append(condition)
+            values.append(value)
+    if of.verdict == DECIDED:
+        where.append("state IN ('llm', 'human')")
+    picks = list[tuple[str, str]]()  # indices that select sites
+    if of.names is not None:
+        picks.append(("SELECT id FROM site WHERE site IN (SELECT value FROM json_each(?))", dumps(of.names)))
+    if of.source:
+        picks.append(("SELECT id FROM site_source WHERE source = ?", of.source))
+        where.append("EXISTS (SELECT 1 FROM site_source WHERE source = ? AND site_source.id = site.id)")
+        values.append(of.source)
+    if of.search:
+        where.append("instr(site, ?) > 0")
+        values.append(of.search.lower())
+    if len(of.search) >= _TRIGRAM and "\0" not in of.search:
+        phrase = '"{}"'.format(of.search[:_LETTERS].replace('"', '""'))
+        picks.append(("SELECT rowid FROM name WHERE name MATCH ?", phrase))
+    for pick, value in picks:
+        (many,) = db.execute(f"SELECT COUNT(*) FROM ({pick} LIMIT {_FEW + 1})", [value]).fetchone()
+        if many <= _FEW or of.names is not None:
+            return [f"id IN ({pick})", *where], [value, *values], True
+    return where, values, False
 
 
 def _run_of(db: sqlite3.Connection) -> str:

@@ -15,7 +15,7 @@ import msgspec
 
 from farmwatch.config.config import Config
 from farmwatch.console.jobs import DOCTOR, Jobs
-from farmwatch.console.read_model import ReadModel
+from farmwatch.console.read_model import DECIDED, JUDGED, Funnel, ReadModel
 from farmwatch.crawl.orders import pause_in_words
 from farmwatch.doctor.checks import examine
 from farmwatch.doctor.status import DaemonStatus
@@ -60,7 +60,7 @@ class StatePages:
             "still_reads": self._model.rebuilding,
             "status": msgspec.to_builtins(self._read_status()),
             "pause": pause_in_words(self._log),
-            "funnel": None if funnel is None else funnel._asdict(),
+            "funnel": [] if funnel is None else _stages(funnel),
             "outcomes": kinds,
         }
 
@@ -133,3 +133,16 @@ class StatePages:
     def _error_of(self, partition: int, offset: int) -> str:
         letters = dead_letters_of(self._log.read(DEAD_LETTERS, partition, offset, offset + 1))
         return next((letter.error for _, letter in letters), "")
+
+
+def _stages(funnel: Funnel) -> list[dict[str, Any]]:
+    """The stages of the funnel, each with its count and the address of a list."""
+    places = (
+        ("hits", funnel.hits, "/sites?sort=hits"),
+        ("sites", funnel.sites, "/sites"),
+        ("pages", funnel.measured, f"/pages?kind={JUDGED}"),
+        ("articles", funnel.articles, "/pages?kind=article"),
+        ("scored articles", funnel.scored, "/sites?sort=scored"),
+        ("sites decided", funnel.decided, f"/sites?verdict={DECIDED}"),
+    )
+    return [dict(zip(("stage", "count", "list"), place, strict=True)) for place in places]

@@ -22,11 +22,12 @@ from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.actions import Desk
 from farmwatch.console.history_marks import marks_of
-from farmwatch.console.jobs import WALK, Found, Jobs, Say, Working
+from farmwatch.console.jobs import Found, Jobs, Say, Working
 from farmwatch.console.page_index import IndexedRecords
-from farmwatch.console.read_model import SORTS, ReadModel
+from farmwatch.console.read_model import ReadModel
 from farmwatch.console.replays import Replays
 from farmwatch.console.run_pages import RunPages
+from farmwatch.console.site_pages import TEMPLATES, Query, SitePages, one_of
 from farmwatch.console.state_pages import StatePages
 from farmwatch.crawl.orders import pause_in_words
 from farmwatch.doctor.status import DaemonStatus, StatusReader
@@ -34,43 +35,37 @@ from farmwatch.explain.as_json import as_json
 from farmwatch.explain.blocks import text_lines
 from farmwatch.explain.explanation import PageExplanation, explain_page
 from farmwatch.share.change_since import change_since, in_points
-from farmwatch.share.current_rate import CurrentRate, current_rate, reasons_without_page, site_fields
+from farmwatch.share.current_rate import CurrentRate, current_rate
 from farmwatch.share.rate_series import read_points
 from farmwatch.share.template_groups import TemplateGroups, read_template_groups, read_verdicts
 from farmwatch.share.words import line_fields, sentences
 from filters.charsets import decode
 from filters.measure.page_measures import inflated
 from replay.live.live_run import find_rules
-from replay.rows.site_table import SiteTable
 from replay.runs.configured import tally_identity
 from replay.runs.lookup import names_to_read
 from scoring.rates.series import point_of
-from scoring.rates.split_rates import RateLine, llm_probabilities
-from scoring.sites.registry import method_of_text, site_method
-from scoring.stages.site_tally import SiteTally
-from stream.log.contract import Clock, Log, partition_of, wall_ms
+from scoring.rates.split_rates import RateLine
+from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
 from stream.schema.forgotten import Forgotten
 from stream.schema.orders import Orders
-from stream.schema.records import RatePoint, SiteState
+from stream.schema.records import RatePoint
 from stream.schema.runs import shown_run
 from stream.schema.topics import CONTROL
-from stream.schema.vocabulary import SiteClass
 from stream.text.registrable_domain import registrable_domain
-from stream.text.user_errors import FarmwatchError, NotFound, UsageError
+from stream.text.user_errors import FarmwatchError, NotFound
 
 _log = structlog.get_logger()
-Query = Mapping[str, str]
 Data = dict[str, Any]
 SPLITS = ("source", "rank", "query-group", "week")
 POLITENESS = ("name", "contact", "delay_s", "domain_delay_s", "address_delay_s", "crawl_delay_cap_s")  # settings
-SITES_SHOWN, PAGES_SHOWN = 50, 100
 _RATE_S = 10.0  # for which an answer is shown again
 _STATUS_S = 2.0
 _SLOW_S = 30.0  # for which the frontier and the templates are shown again
 _CHANGE_DAYS = 7
 _HOSTS_SHOWN = 100  # of a list of the frontier
-_TEMPLATES, _GROUPS_SHOWN, _NAMES_SHOWN = ("templates",), 100, 500
+_GROUPS_SHOWN, _NAMES_SHOWN = 100, 500
 _SWITCH_S = 0.0005  # until the thread that follows lets another run; Python's own 5 ms would be paid at each query
 _HISTORY_DAYS, _HISTORY_POINTS, _MARKS = 30, 200, 20
 _HTML_CAP_BYTES = 2_000_000  # of a page's source that is shown
@@ -89,6 +84,7 @@ class Console:
         self._jobs, replays = Jobs(), replays or Replays()
         self.runs = RunPages(log, config, self._jobs, replays, clock)
         self.state = StatePages(log, config, model, self._forgotten, self._jobs, self._read_status, clock)
+        self.lists = SitePages(log, config, model, self._jobs, self.template_groups, clock)
         self.desk = Desk(config, self._jobs, replays, self.runs)
         self.stopped = threading.Event()  # set when `follow` ends
         self._read = 0  # how often records were read
@@ -102,8 +98,10 @@ class Console:
         while not stop.is_set():
             try:
                 self._read += self._model.follow(self._log, self._forgotten, lambda: not stop.is_set())
-                self.run = live.shown if (live := Control(self._log).live) else ""
-                self._orders = sum(self._log.end(CONTROL)) if CONTROL in self._log.topics() else 0
+                orders = sum(self._log.end(CONTROL)) if CONTROL in self._log.topics() else 0
+                if orders != self._orders:
+                    self._orders, live = orders, Control(self._log).live
+                    self.run = live.shown if live else ""
                 if forgotten != (forgotten := self._forgotten.version):
                     self._jobs.drop()
                 self._read += is_away  # pages that could not be shown can be now
@@ -122,7 +120,7 @@ class Console:
 
     def answer(self, query: Query) -> Data:
         """The share, as `farmwatch rate` says it, with its history."""
-        by = _one_of(query, "by", ("", *SPLITS))
+        by = one_of(query, "by", ("", *SPLITS))
         (rate, history, marks), at = self._answer(by)
         warnings = caveats(self.config, (line.detector for line in rate.lines))
         lines = [
@@ -160,53 +158,6 @@ class Console:
                 {"title": job.title, "said": str(job.error or job.result or job.said), "done": job.done.is_set()}
                 for job in self._jobs.of("forget")
             ],
-        }
-
-    def sites(self, query: Query) -> Data:
-        """Sites that match, one screen of them; `after` names the last site of the screen before."""
-        chosen = {
-            "search": query.get("search", "").strip()[:253],
-            "verdict": _one_of(query, "verdict", ("", *SiteClass)),
-            "source": (source := query.get("source", "")[:100]),
-            "sort": _one_of(query, "sort", tuple(SORTS)),
-            "after": query.get("after", "")[:253],
-        }
-        least = int(wanted) if (wanted := query.get("least", "")[:6]).isdecimal() else 0
-        rows = self._model.sites(**chosen, least=least, limit=SITES_SHOWN + 1)
-        shown, likely = rows[:SITES_SHOWN], self._likely()
-        return {
-            **chosen,
-            "least": least,
-            "sources": sorted({source, *self._model.sources()} - {""}),
-            "still_reads": self._model.rebuilding,
-            "sites": [site_fields(row, likely, self._clock()) for row in shown],
-            "no_page": reasons_without_page(self._log, self.config, shown, self._clock()),
-            "next": shown[-1].site if len(rows) > SITES_SHOWN else "",
-        }
-
-    def site(self, query: Query) -> Data:
-        """A site: its row, and its pages in the order of their fetch. Raises NotFound."""
-        name = query.get("site", "")
-        row = self._model.site(name)
-        if row is None:
-            raise NotFound(f"{name[:80]}: no such site in the log, or it has no row yet")
-        after = query.get("after", "")[:64]
-        pages = self._model.pages(row.site, row.detector, after=after, limit=PAGES_SHOWN + 1)
-        steps, evidence = self._jobs.soon((WALK, row.site), lambda: self._walk(row)) or ({}, "")
-        shown: list[Data] = [{**page._asdict(), "walk": steps.get(page.page_id)} for page in pages[:PAGES_SHOWN]]
-        groups = self._jobs.soon(_TEMPLATES, self._template_groups)
-        group = None if groups is None else groups.of(row.site)  # that it shares with most others
-        template = None if group is None else {"id": group.template_id, "other_sites": len(group.sites) - 1}
-        return {
-            "site": site_fields(row, self._likely(), self._clock()),
-            "still_reads": self._model.rebuilding,
-            "after": after,
-            "pages": shown,
-            "next": shown[-1]["page_id"] if len(pages) > PAGES_SHOWN else "",
-            "no_page": reasons_without_page(self._log, self.config, [row], self._clock()).get(row.site, ""),
-            "evidence": evidence,
-            "warning": caveats(self.config, [row.detector])[row.detector],
-            "template": template,
         }
 
     def page(self, query: Query) -> Data:
@@ -256,10 +207,10 @@ class Console:
         """The groups, as `farmwatch templates groups` lists them; with `id` the one of a template. Raises Working."""
 
         def work(_: Say) -> tuple[TemplateGroups, Mapping[str, str]]:
-            groups = self._template_groups()
+            groups = self.template_groups()
             return groups, read_verdicts(self._log, names_to_read(self._log).sites, groups)
 
-        template, key = query.get("id", "")[:16], (*_TEMPLATES, "verdicts")
+        template, key = query.get("id", "")[:16], (*TEMPLATES, "verdicts")
         templates, verdict_of = self._jobs.result(key, "Grouping templates", work, _SLOW_S)
         groups = templates.groups[:_GROUPS_SHOWN]
         if template:
@@ -274,26 +225,8 @@ class Console:
             "more": max(0, len(names) - _NAMES_SHOWN),
         }
 
-    def _walk(self, row: SiteState) -> tuple[dict[str, Data], str]:
-        """What a site's test says after each page, by page id, and its evidence; nothing if TALLY does not hold it."""
-        rules = find_rules(self._log, self.config)
-        kept, store = rules.run.site_method, rules.names.tally_store
-        method = method_of_text(kept) if kept else site_method(self.config.tally, row.detector)
-        partitions = self._log.topics().get(f"state.{store}", 0)
-        if not partitions:
-            return {}, ""
-        with self._log.read_state(store, partition_of(row.site, partitions)) as state:
-            data = state.get(row.site.encode())
-        if data is None:
-            return {}, ""
-        evidence = SiteTally.load(data, self.config.tally.term_ms).evidence(row.detector, row.term)
-        scores, steps = list(evidence.values()), dict[str, Data]()
-        for number, page in enumerate(evidence, 1):
-            said = method.decide(scores[:number])
-            steps[page] = {"number": number, "verdict": said.verdict, "llr": said.llr}
-        return steps, method.evidence(method.decide(scores))
-
-    def _template_groups(self) -> TemplateGroups:
+    def template_groups(self) -> TemplateGroups:
+        """The groups of sites that share a template."""
         return read_template_groups(self._log, names_to_read(self._log).templates)
 
     def _canaries(self) -> list[Data]:
@@ -317,19 +250,6 @@ class Console:
             return self._answer("").value[0].lines
         except Working:
             return []
-
-    def _likely(self) -> Mapping[str, float]:
-        """Site -> p_llm; nothing while they are found for the first time."""
-
-        def find() -> Mapping[str, float]:
-            rows: list[SiteState] = []
-            if (topic := names_to_read(self._log).sites) in self._log.topics():
-                table = SiteTable(self._log, topic)  # rows of their own would take three times the memory
-                table.refresh()
-                rows = list(table.rows())
-            return llm_probabilities(rows, self.config.rate, self._clock())
-
-        return self._jobs.soon(("likely",), find, 2.0) or {}
 
     def _answer(self, by: str) -> Found[tuple[CurrentRate, list[Data], list[Data]]]:
         def find(_: Say) -> tuple[CurrentRate, list[Data], list[Data]]:
@@ -360,11 +280,3 @@ def _point(of: RatePoint) -> Data:
         "ruleset": f"{of.ruleset} {of.digest[:8]}",
         "version": " ".join((of.ruleset, of.digest[:8], of.detector, of.site_method_digest)),
     }
-
-
-def _one_of(query: Query, name: str, allowed: tuple[str, ...]) -> str:
-    """The value of a field of the address, the first of these without one. Raises UsageError."""
-    value = query.get(name, allowed[0])
-    if value not in allowed:
-        raise UsageError(f"{name}={value[:40]!r}: one of {', '.join(filter(None, allowed))}")
-    return value

@@ -10,7 +10,7 @@ from farmwatch.labels.labels_file import LabelsFile
 from stream.schema.forgotten import Forgotten
 
 INDEX = "console.sqlite"
-INDEX_VERSION = 4  # of its tables; another one is rebuilt
+INDEX_VERSION = 5  # of its tables; another one is rebuilt
 LABELS = "labels.jsonl"
 SITE_TABLES = ("site", "page", "visit", "judged", "score", "letter", "settlement")  # of the index, with a column `site`
 

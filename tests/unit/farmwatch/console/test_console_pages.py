@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import html
 import html.parser
+import io
 import json
 import re
 from contextlib import closing
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 
 from crawler.web.urls import page_id
 from farmwatch.config.config import load
+from farmwatch.console.site_pages import csv_text
 from farmwatch.console.views import SPLITS
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
@@ -44,7 +47,7 @@ def test_every_number_is_that_of_the_command(farmwatch: Runner, finished: str, t
     rows = farmwatch("sites", "--json", "--log", finished).lines
     assert [row["site"] for row in sites.json["sites"]] == [row["site"] for row in rows]
     for row, said in zip(sites.json["sites"], rows, strict=True):
-        del said["label"], said["no_page"]  # of the command only
+        del said["no_page"]  # of the command only
         assert {name: row[name] for name in said} == said
     for url in (URL, SHORT_URL):
         (page,) = visited(finished, tmp_path, "/page.json", url=url)
@@ -114,7 +117,7 @@ def test_a_page_leads_to_its_own_twin(finished: str, tmp_path: Path) -> None:
         (twin,) = re.findall(r'href="(/sites\.json[^"]*)"', page.text)
         return await browser.get(html.unescape(twin))
 
-    assert browse(finished, tmp_path, visit).json["search"] == "%41#&verdict=llm+"
+    assert browse(finished, tmp_path, visit).json["filter"]["search"] == "%41#&verdict=llm+"
 
 
 def test_an_index_that_cannot_be_read_is_said(finished: str, tmp_path: Path) -> None:
@@ -167,6 +170,32 @@ def test_sites_are_searched_sorted_and_paged(tmp_path: Path) -> None:
     assert [row["site"] for row in search] == names[10:20]
     assert [row["site"] for row in of_file] == names[1::2]
     assert [row["site"] for row in many] == [row.site for row in rows[:-1] if row.articles >= 5]
+
+
+def test_totals_and_facets_are_those_of_the_sites(finished: str, tmp_path: Path) -> None:
+    """The numbers beside each choice are of the sites that it would leave; the file has all rows, and no formula."""
+    rows = [
+        SiteState(id=site, site=site, verdict=verdict, articles=3, scored=n % 2, detector=f"d{n % 2}", sources=["=1+1"])
+        for n, (site, verdict) in enumerate(
+            [("c.example", "llm"), ("d.example", "undecided"), ("e.example", "unclassifiable"), ("f.example", "llm")]
+        )
+    ]
+    with closing(open_log(finished)) as log:
+        log.append([Output(SITES, partition_of(r.site, PARTITIONS), r.site.encode(), encode(r)) for r in rows])
+
+    async def visit(browser: Browser) -> list[Answer]:
+        while not (every := await browser.get("/sites.json", {"least": "3"})).json["facets"]:
+            pass
+        return [every, *[await browser.get(path, {"verdict": "llm"}) for path in ("/sites.json", "/sites.csv")]]
+
+    every, llm, file = browse(finished, tmp_path, visit)
+    facets = every.json["facets"]
+    assert facets["total"]["sites"] == len(every.json["sites"]) == sum(facets["verdict"].values())
+    assert facets["total"]["articles"] == sum(row["articles"] for row in every.json["sites"])
+    assert facets["verdict"]["llm"] == 2 and facets["source"]["=1+1"] == 4 and facets["detector"]["d1"] == 2
+    written = list(csv.DictReader(io.StringIO(file.text)))
+    assert [row["site"] for row in written] == [row["site"] for row in llm.json["sites"]]
+    assert csv_text([{"name": "=1+1", "list": ["=1"], "none": None}]) == 'name,list,none\r\n\'=1+1,"[""=1""]",\r\n'
 
 
 def test_the_pages_of_a_site_come_in_screens(tmp_path: Path) -> None:

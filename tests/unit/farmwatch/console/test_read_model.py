@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from farmwatch.console.read_model import SORTS, ReadModel
+from farmwatch.console.read_model import JUDGED, SORTS, ReadModel, SiteFilter, SitePage
 from replay.rows.dead_letters import LetterState, letter_groups, read_letters
 from stream.log.contract import Message, Output
 from stream.memory.log import MemoryLog
@@ -63,9 +63,9 @@ def of_names(tmp_path_factory: pytest.TempPathFactory) -> ReadModel:
 def test_a_search_finds_every_name_that_contains_it(of_names: ReadModel, search: str) -> None:
     """With the index of names and without, many or few: the first in the chosen order."""
     wanted = [name for name in NAMES if search.lower() in name]
-    assert [row.site for row in of_names.sites(search=search)] == wanted[:50]
+    assert [row.site for row in of_names.sites(SiteFilter(search=search))] == wanted[:50]
     by_articles = sorted(wanted, key=lambda name: (int(name[1:5]) % 5, name), reverse=True)
-    assert [row.site for row in of_names.sites(search=search, sort="articles")] == by_articles[:50]
+    assert [row.site for row in of_names.sites(SiteFilter(search=search), sort="articles")] == by_articles[:50]
 
 
 def sources_of(number: int) -> list[str]:
@@ -80,12 +80,25 @@ def test_sites_of_a_source_come_in_screens(of_names: ReadModel, source: str, sor
     numbers = [n for n in range(len(NAMES)) if source in sources_of(n) and n % 2 and search in NAMES[n]]
     order = sorted(numbers, key=lambda n: (n % 5 if sort == "articles" else 0, NAMES[n]), reverse=sort != "site")
     found: list[str] = []
-    while screen := of_names.sites(
-        source=source, search=search, sort=sort, verdict="llm", after=found[-1] if found else "", limit=40
-    ):
+    of = SiteFilter(source=source, search=search, verdict="llm")
+    while screen := of_names.sites(of, sort=sort, after=found[-1] if found else "", limit=40):
         found += [row.site for row in screen]
     assert found == [NAMES[n] for n in order]
-    assert of_names.sources() == ["file", "rare", "searx"]
+    assert list(of_names.sources()) == ["file", "rare", "searx"]
+    reversed_ = of_names.sites(of, sort=sort, is_reversed=True, limit=10_000)
+    assert [row.site for row in reversed_] == found[::-1]
+    assert sum(sums.sites for sums in of_names.site_sums(of)) == len(found)
+    assert sum(sums.articles for sums in of_names.site_sums(of)) == sum(n % 5 for n in numbers)
+
+
+def test_sites_are_sorted_by_their_probability(of_names: ReadModel) -> None:
+    """The most probable first, in screens, those without one last."""
+    likely = {name: n % 7 / 7 for n, name in enumerate(NAMES) if n % 3}
+    order = sorted(NAMES, key=lambda name: (likely.get(name, -1.0), name), reverse=True)
+    found: list[str] = []
+    while screen := of_names.sites(sort="p_llm", likely=likely, after=found[-1] if found else "", limit=700):
+        found += [row.site for row in screen]
+    assert found == order
 
 
 def test_the_sources_are_those_of_the_newest_rows(log: MemoryLog, model: ReadModel) -> None:
@@ -97,16 +110,18 @@ def test_the_sources_are_those_of_the_newest_rows(log: MemoryLog, model: ReadMod
     log.append([of("a.example", "x", "y", "y"), of("b.example", 'é"', "z"), of("c.example", "w")])
     log.append([of("h.canary.invalid", "canary")])
     model.follow(log, Forgotten(log))
-    assert model.sources() == ["w", "x", "y", "z", 'é"']
+    assert model.sources() == {"w": 1, "x": 1, "y": 1, "z": 1, 'é"': 1}
     log.append([of("a.example", "y", "z"), Output(SITES, 0, b"b.example", None)])
     model.follow(log, Forgotten(log))
-    assert model.sources() == ["w", "y", "z"]
-    assert [row.site for row in model.sites(source="z")] == ["a.example"] and not model.sites(source="x")
+    assert model.sources() == {"w": 1, "y": 1, "z": 1}
+    assert [row.site for row in model.sites(SiteFilter(source="z"))] == ["a.example"] and not model.sites(
+        SiteFilter(source="x")
+    )
     forgotten = Forgotten(log)
     log.append(forgotten.outputs("c.example", ForgottenHost(at=1)))
     forgotten.refresh()
     model.follow(log, forgotten)
-    assert model.sources() == ["y", "z"]
+    assert model.sources() == {"y": 1, "z": 1}
 
 
 def test_the_outcomes_of_pages_are_counted_once(log: MemoryLog, model: ReadModel) -> None:
@@ -168,3 +183,32 @@ def test_an_index_that_is_deleted_is_made_anew(log: MemoryLog, model: ReadModel,
         assert [row.site for row in model.sites()] == ["a.example"]
         for path in tmp_path.glob("index*"):
             path.unlink()
+
+
+def test_pages_of_a_kind_come_in_screens(log: MemoryLog, model: ReadModel) -> None:
+    """Each page of the kind, and of the reason, once, by site; a reason may be empty."""
+    verdicts = [("article", ""), ("dropped", "words"), ("dropped", "language")]
+    said = [(f"s{n % 4}", f"{n:02}", *verdicts[n % 3]) for n in range(24)]
+    log.append(
+        [
+            output(VERDICTS, Verdict(id=page, site=site, page_id=page, url=page, verdict=verdict, first_failed=why))
+            for site, page, verdict, why in said
+        ]
+    )
+    log.append([output(PAGES, Page(id="x", site="s0", page_id="x", url="x", outcome="failed", reason="http_404"))])
+    model.follow(log, Forgotten(log))
+    every = sorted([*said, ("s0", "x", "failed", "http_404")])
+    for kind, why, wanted in (
+        ("", None, every),
+        (JUDGED, None, sorted(said)),
+        ("dropped", None, [one for one in every if one[2] == "dropped"]),
+        ("dropped", "words", [one for one in every if one[3] == "words"]),
+        ("article", "", [one for one in every if one[2] == "article"]),
+        ("failed", "http_404", [one for one in every if one[2] == "failed"]),
+    ):
+        found: list[SitePage] = []
+        while screen := model.pages_of_kind(
+            kind, why, "", after=(found[-1].site, found[-1].page_id) if found else ("", ""), limit=3
+        ):
+            found += screen
+        assert [(page.site, page.page_id) for page in found] == [one[:2] for one in wanted]

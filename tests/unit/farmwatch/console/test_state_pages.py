@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from contextlib import closing
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -30,9 +32,22 @@ def test_the_funnel_is_the_sum_of_the_sites(farmwatch: Runner, finished: str, tm
     flow, page = visited(finished, tmp_path, "/flow.json", "/flow")
     rows = farmwatch("sites", "--json", "--log", finished).lines
     sums = {name: sum(row[name] for row in rows) for name in ("hits", "pages", "articles", "scored")}
-    measured = sums.pop("pages")
-    assert flow.json["funnel"] == {**sums, "measured": measured, "sites": len(rows)}
-    assert sums["hits"] == 15 and "of 4 sites with a row" in page.text
+    decided = sum(row["verdict"] in ("llm", "human") for row in rows)
+    assert [stage["count"] for stage in flow.json["funnel"]] == [
+        *(sums["hits"], len(rows), sums["pages"], sums["articles"], sums["scored"], decided)
+    ]
+    assert sums["hits"] == 15 and all(f'href="{escape(stage["list"])}"' in page.text for stage in flow.json["funnel"])
+
+
+def test_a_count_leads_to_the_list_of_what_it_counts(finished: str, tmp_path: Path) -> None:
+    """Each count of what became of the pages is that of its list, and the list is a file with the same rows."""
+    (flow,) = visited(finished, tmp_path, "/flow.json")
+    for kind, reasons in flow.json["outcomes"].items():
+        for reason in reasons:
+            twin, file = visited(finished, tmp_path, "/pages.json", "/pages.csv", kind=kind, why=reason["why"])
+            rows = list(csv.DictReader(file.text.splitlines()))
+            assert len(twin.json["pages"]) == len(rows) == reason["pages"]
+            assert [row["url"] for row in rows] == [page["url"] for page in twin.json["pages"]]
 
 
 @pytest.mark.usefixtures("no_weights")

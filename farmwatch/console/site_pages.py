@@ -1,0 +1,215 @@
+"""The console's pages on sites: the list with its totals, a site with its test, and the pages of all sites."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from farmwatch.config.config import Config
+from farmwatch.config.detector_config import caveats
+from farmwatch.console.jobs import WALK, Jobs
+from farmwatch.console.read_model import DECIDED, JUDGED, SORTS, STATES, ReadModel, SiteFilter, SiteSums
+from farmwatch.share.current_rate import reasons_without_page, site_fields
+from farmwatch.share.review_labels import read_review
+from farmwatch.share.template_groups import TemplateGroups
+from replay.live.live_run import find_rules
+from replay.rows.site_table import SiteTable
+from replay.runs.configured import tally_identity
+from replay.runs.lookup import names_to_read
+from scoring.estimate.definitions import SITES
+from scoring.rates.split_rates import llm_probabilities
+from scoring.sites.registry import method_of_text, site_method
+from scoring.stages.site_tally import SiteTally
+from stream.log.contract import Clock, Log, partition_of
+from stream.schema.records import SiteState
+from stream.schema.vocabulary import SiteClass, Truth
+from stream.text.user_errors import NotFound, UsageError
+
+Query = Mapping[str, str]
+Data = dict[str, Any]
+SITES_SHOWN, PAGES_SHOWN, ALL = 50, 100, 1_000_000  # of a list on a screen, and in a file
+TEMPLATES = ("templates",)  # the key of their groups
+_VERDICTS = ("", *STATES, DECIDED, *(kind for kind in SiteClass if kind not in STATES))
+_SUMS = SiteSums._fields[3:]
+_SOON_S = 0.1  # that a list waits for its totals
+
+
+class SitePages:
+    """Answers the requests for these pages."""
+
+    def __init__(
+        self,
+        log: Log,
+        config: Config,
+        model: ReadModel,
+        jobs: Jobs,
+        template_groups: Callable[[], TemplateGroups],
+        clock: Clock,
+    ) -> None:
+        self._log, self._config, self._model, self._jobs, self._clock = log, config, model, jobs, clock
+        self._template_groups = template_groups
+
+    def sites(self, query: Query, limit: int = SITES_SHOWN) -> Data:
+        """Sites that match, one screen of them; `after` names the last site of the screen before."""
+        labels, likely = self._jobs.soon(("labels",), self._labels) or {}, self._likely()
+        matching = SiteFilter(
+            search=query.get("search", "").strip()[:253],
+            verdict=one_of(query, "verdict", _VERDICTS),
+            source=query.get("source", "")[:100],
+            detector=query.get("detector", "")[:200],
+            least=int(wanted) if (wanted := query.get("least", "")[:6]).isdecimal() else 0,
+        )
+        label, sort = one_of(query, "label", ("", *Truth)), one_of(query, "sort", tuple(SORTS))
+        reverse = one_of(query, "reverse", ("", "1"))
+        chosen = matching._asdict() | {"label": label, "sort": sort, "reverse": reverse}
+        del chosen["names"]
+        if label:
+            matching = matching._replace(names=tuple(site for site in labels if labels[site] == label))
+        after = query.get("after", "")[:253]
+        rows = self._model.sites(
+            matching, sort=sort, is_reversed=bool(reverse), after=after, limit=limit + 1, likely=likely
+        )
+        shown = rows[:limit]
+        now_ms = self._clock()
+        return {
+            "still_reads": self._model.rebuilding,
+            "filter": chosen,
+            "facets": self._jobs.soon(("facets", matching), lambda: self._facets(matching, labels), _SOON_S),
+            "sites": [site_fields(row, likely, now_ms) | {"label": labels.get(row.site)} for row in shown],
+            "no_page": reasons_without_page(self._log, self._config, shown, now_ms),
+            "next": shown[-1].site if len(rows) > limit else "",
+        }
+
+    def site(self, query: Query) -> Data:
+        """A site: its row, and its pages in the order of their fetch. Raises NotFound."""
+        name = query.get("site", "")
+        row = self._model.site(name)
+        if row is None:
+            raise NotFound(f"{name[:80]}: no such site in the log, or it has no row yet")
+        after = query.get("after", "")[:64]
+        pages = self._model.pages(row.site, row.detector, after=after, limit=PAGES_SHOWN + 1)
+        steps, evidence = self._jobs.soon((WALK, row.site), lambda: self._walk(row)) or ({}, "")
+        shown: list[Data] = [{**page._asdict(), "walk": steps.get(page.page_id)} for page in pages[:PAGES_SHOWN]]
+        groups = self._jobs.soon(TEMPLATES, self._template_groups)
+        group = None if groups is None else groups.of(row.site)  # that it shares with most others
+        template = None if group is None else {"id": group.template_id, "other_sites": len(group.sites) - 1}
+        return {
+            "site": site_fields(row, self._likely(), self._clock()),
+            "still_reads": self._model.rebuilding,
+            "after": after,
+            "pages": shown,
+            "next": shown[-1]["page_id"] if len(pages) > PAGES_SHOWN else "",
+            "no_page": reasons_without_page(self._log, self._config, [row], self._clock()).get(row.site, ""),
+            "evidence": evidence,
+            "warning": caveats(self._config, [row.detector])[row.detector],
+            "template": template,
+        }
+
+    def pages(self, query: Query, limit: int = PAGES_SHOWN) -> Data:
+        """Pages of all sites of one kind, one screen of them; `after` names the last page of the screen before."""
+        kind, why = query.get("kind", "")[:40], query.get("why")
+        site, _, page_id = query.get("after", "").rpartition(" ")
+        detector = find_rules(self._log, self._config).run.detector or tally_identity(self._config)
+        pages = self._model.pages_of_kind(kind, why, detector, after=(site, page_id), limit=limit + 1)
+        shown = pages[:limit]
+        return {
+            "still_reads": self._model.rebuilding,
+            "filter": {"kind": kind, "why": why},
+            "kinds": ["", JUDGED, *dict.fromkeys(kind for kind, _, _ in self._model.outcomes())],
+            "pages": [page._asdict() for page in shown],
+            "next": f"{shown[-1].site} {shown[-1].page_id}" if len(pages) > limit else "",
+        }
+
+    def _facets(self, of: SiteFilter, labels: Mapping[str, str]) -> Data:
+        """The sums of the sites that match, and how many each value of a field would leave."""
+        every = self._model.site_sums(of._replace(verdict="", detector=""))
+
+        def has_verdict(sums: SiteSums) -> bool:
+            is_decided = of.verdict == DECIDED and sums.state in (SiteClass.LLM, SiteClass.HUMAN)
+            return is_decided or of.verdict in ("", sums.state, sums.verdict)
+
+        def has_detector(sums: SiteSums) -> bool:
+            return of.detector in ("", sums.detector)
+
+        matching = [sums for sums in every if has_verdict(sums) and has_detector(sums)]
+        return {
+            "total": {name: sum(getattr(sums, name) for sums in matching) for name in _SUMS},
+            "verdict": _counts((sums.state, sums.sites) for sums in every if has_detector(sums)),
+            "detector": _counts((sums.detector, sums.sites) for sums in every if has_verdict(sums)),
+            "source": self._model.sources(),
+            "label": _counts((label, 1) for label in labels.values()),
+        }
+
+    def _labels(self) -> dict[str, str]:
+        """What people called a site in the review in force."""
+        review = read_review(self._config.rate, self._clock())
+        is_llm = {} if review is None else review.is_llm(SITES)
+        return {site: Truth.LLM if llm else Truth.HUMAN for site, llm in is_llm.items()}
+
+    def _walk(self, row: SiteState) -> tuple[dict[str, Data], str]:
+        """What a site's test says after each page, by page id, and its evidence; nothing if TALLY does not hold it."""
+        rules = find_rules(self._log, self._config)
+        kept, store = rules.run.site_method, rules.names.tally_store
+        method = method_of_text(kept) if kept else site_method(self._config.tally, row.detector)
+        partitions = self._log.topics().get(f"state.{store}", 0)
+        if not partitions:
+            return {}, ""
+        with self._log.read_state(store, partition_of(row.site, partitions)) as state:
+            data = state.get(row.site.encode())
+        if data is None:
+            return {}, ""
+        evidence = SiteTally.load(data, self._config.tally.term_ms).evidence(row.detector, row.term)
+        scores, steps = list(evidence.values()), dict[str, Data]()
+        for number, page in enumerate(evidence, 1):
+            said = method.decide(scores[:number])
+            steps[page] = {"number": number, "verdict": said.verdict, "llr": said.llr}
+        return steps, method.evidence(method.decide(scores))
+
+    def _likely(self) -> Mapping[str, float]:
+        """Site -> p_llm; nothing while they are found for the first time."""
+
+        def find() -> Mapping[str, float]:
+            rows: list[SiteState] = []
+            if (topic := names_to_read(self._log).sites) in self._log.topics():
+                table = SiteTable(self._log, topic)  # rows of their own would take three times the memory
+                table.refresh()
+                rows = list(table.rows())
+            return llm_probabilities(rows, self._config.rate, self._clock())
+
+        return self._jobs.soon(("likely",), find, 2.0) or {}
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows with the same names as CSV; lists and tables in a cell are JSON."""
+    file = io.StringIO()
+    writer = csv.writer(file)
+    writer.writerow(rows[0] if rows else ())
+    for row in rows:
+        writer.writerow(_cell(value) for value in row.values())
+    return file.getvalue()
+
+
+def _cell(value: object) -> object:
+    """No crawled text becomes a formula (https://owasp.org/www-community/attacks/CSV_Injection)."""
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, bool | list | dict) else value
+
+
+def _counts(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
+    counts = Counter[str]()
+    for name, number in pairs:
+        counts[name] += number
+    return dict(sorted(counts.items()))
+
+
+def one_of(query: Query, name: str, allowed: tuple[str, ...]) -> str:
+    """The value of a field of the address, the first of these without one. Raises UsageError."""
+    value = query.get(name, allowed[0])
+    if value not in allowed:
+        raise UsageError(f"{name}={value[:40]!r}: one of {', '.join(filter(None, allowed))}")
+    return value
