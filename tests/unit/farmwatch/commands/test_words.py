@@ -23,7 +23,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
     "backup": ["backup kept", "backup kept"],
     "calibrate": [
         "calibrate --labels scores.jsonl --detector other/1 --fpr 0.05 --name mine --out sets --no-plot",
-        "calibrate --labels scores.jsonl --detector other/1 --name mine",
+        "calibrate --labels scores.jsonl --detector other/1 --fpr 0.001 --name mine",
     ],
     "canaries": ["canaries", "canaries make made.jsonl --llm none"],
     "chunk": ["chunk pages.jsonl", "chunk none"],
