@@ -39,6 +39,7 @@ class Ran:
     code: int
     out: str
     err: str
+    line: str = ""  # of the command
 
     @property
     def json(self) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def farmwatch(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: py
         capfd.readouterr()
         code = run([str(argument) for argument in arguments])
         out, err = capfd.readouterr()
-        return Ran(code, out, err)
+        return Ran(code, out, err, f"$ farmwatch {shlex.join(map(str, arguments))}\n")
 
     return command
 

@@ -45,13 +45,11 @@ def test_the_time_follows_the_politeness() -> None:
     assert few.days == pytest.approx(100 * (6.7 + 3) / 86_400)
 
 
-def test_a_plan_without_a_log_states_its_assumptions(farmwatch: Runner, queries: Path) -> None:
-    """With their sources; the queries suffice, also those that ship. A pair without a speed is unknown."""
+def test_a_plan_without_a_log_has_assumptions(farmwatch: Runner, queries: Path) -> None:
+    """The queries suffice. A pair without a speed is unknown."""
     ran = farmwatch("plan", queries, "--half-width", "0.05")
     assert ran.code == Exit.OK
-    assert "queries    130; the file has 200\n" in ran.out and "Supposed: 31% of sites get a verdict," in ran.out
-    assert "6.7 pages and 6.7 scored texts a site (docs/explanation/sites.md), 46 kB a page (docs/how-to/" in ran.out
-    assert "the file has 500\n" in farmwatch("plan", "how-to", "--half-width", "0.05").out
+    assert "queries    130; the file has 200\n" in ran.out
     pair = ("--set", 'score.detectors=["binoculars"]')
     assert "unknown for 8,670 texts" in farmwatch("plan", queries, "--half-width", "0.05", *pair).out
     timed = farmwatch("plan", queries, "--half-width", "0.05", *pair, "--texts-per-s", "10", "--json")

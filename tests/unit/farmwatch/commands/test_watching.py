@@ -1,4 +1,4 @@
-"""Commands on the log of a finished run: values and words; read-only ones change nothing and create no log."""
+"""Commands on the log of a finished run: values; read-only ones change nothing and create no log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from stream.schema.records import Hit, Page, SiteState, encode
 from stream.schema.topics import HITS, PAGES, SITES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import DETECTOR, SITE, URL, Runner, StandInDetector
-from tests.support.golden import check_words
 from tests.support.logs.shared_templates import fill
 from tests.support.web.console_browser import Answer, Browser, browse
 
@@ -201,22 +200,6 @@ def test_a_command_that_looks_makes_no_log(farmwatch: Runner, tmp_path: Path, co
     ran = farmwatch(*command.split(), "--log", f"sqlite:{folder}")
     assert (ran.code, "there is no log" in ran.err, len(ran.err.splitlines())) == (Exit.UNAVAILABLE, True, 1)
     assert list(tmp_path.rglob("*")) == [folder] * there
-
-
-RUNS: dict[str, list[list[str]]] = {  # command -> arguments of its runs
-    "audit": [[]],
-    "frontier": [[], ["--site", SITE]],
-    "rate": [[], ["--by", "source"], ["--history"]],
-    "runs": [[], ["show", "live"]],
-    "sites": [[], ["--verdict", "llm"], ["--limit", "1"]],
-    "templates": [["groups"]],
-}
-
-
-@pytest.mark.parametrize("command", RUNS)
-def test_the_words_of_a_command(farmwatch: Runner, finished: str, command: str) -> None:
-    """The outputs are those of its golden file."""
-    check_words(command, *(farmwatch(command, *arguments, "--log", finished) for arguments in RUNS[command]))
 
 
 @pytest.fixture
