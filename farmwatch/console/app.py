@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from importlib.resources import files
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import structlog
 from aiohttp import web
@@ -27,7 +27,11 @@ from farmwatch.console.jobs import Working
 from farmwatch.console.live import PATH as EVENTS
 from farmwatch.console.live import events
 from farmwatch.console.pictures import percent, saved
+<<<<<<< HEAD
 from farmwatch.console.site_pages import ALL, Data, Query, csv_of
+=======
+from farmwatch.console.site_pages import ALL, Data, Query, csv_text, state_of
+>>>>>>> main
 from farmwatch.console.views import SPLITS, Console
 from farmwatch.explain.report import flagged_above
 from farmwatch.explain.rules import value_text
@@ -303,6 +307,8 @@ def _environment(access: Access, console: Console) -> Environment:
         "percent": percent,
         "plain": value_text,
         "points": points,
+        "state": state_of,
+        "outward": outward,
         "time": _time,
     }
     environment.globals |= {
@@ -336,6 +342,16 @@ def _code(text: str) -> Markup:
     """Text in which `commands` stand between backticks, as the messages of the command line have them."""
     pieces = enumerate(text.split("`"))
     return Markup("").join(Markup("<code>{}</code>").format(piece) if at % 2 else piece for at, piece in pieces)
+
+
+def outward(url: str, words: str = "↗") -> Markup:
+    """A link to a page of the web, which gets no word of the console; "" for an address that is none."""
+    try:
+        is_page = urlsplit(url).scheme in ("http", "https") and bool(urlsplit(url).hostname)
+    except ValueError:
+        is_page = False
+    text = '<a href="{}" rel="noopener noreferrer nofollow" aria-label="{} itself">{}</a>'
+    return Markup(text).format(url, url, words) if is_page else Markup()
 
 
 def _time(ms: int) -> Markup:

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from farmwatch.console.pictures import Interval, Mark, Part, Point, bars, shares, trend, whole
+from farmwatch.console.pictures import Interval, Mark, Part, Point, Step, bars, path, percent, shares, trend, whole
 from stream.text.wording import counted
 
+_FLAGS = {True: ("flagged", "of-llm"), False: ("not flagged", "of-human"), None: ("no flag", "of-open")}
+_STEPS = 200  # of a test that are drawn: most sites are decided long before
 _LINES, _SHADES = 30, 6  # groups of a chart, the largest; colours of the parts that have no own
 Data = Mapping[str, Any]
 Draw = Callable[[Data], Markup]
@@ -58,6 +60,18 @@ def _funnel(data: Data) -> Markup:
     return bars("From hits to verdicts", [Part(stage["stage"], stage["count"], "of-0") for stage in data["funnel"]])
 
 
+def _test(data: Data) -> Markup:
+    test = data["test"]
+    if test is None:
+        return Markup()
+    steps = []
+    for step in test["steps"][:_STEPS]:
+        flag, look = _FLAGS[step["flag"]]
+        said = f"page {step['number']}: {percent(step['p_llm'])} {flag}, sum {step['llr']:+.2f} {step['verdict']}"
+        steps.append(Step(step["p_llm"], step["llr"], said, look))
+    return path(f"Test of {data['site']['site']}, page by page", steps, test["bounds"], test["threshold"])
+
+
 def _trend(data: Data) -> Markup:
     points = [Point(*(point[name] for name in Point._fields)) for point in data["history"]]
     return trend("Share of LLM sites over time", points, [Mark(**mark) for mark in data["marks"]])
@@ -79,5 +93,6 @@ DRAWINGS = {
     "verdicts": _parts("answer", "Verdicts of sites", lambda data: verdict_parts(data["lines"][0])),
     "not-judged": _parts("answer", "Sites not judged, by reason", lambda data: reason_parts(data["lines"][0])),
     "funnel": _alike("flow", _funnel),
+    "test": _alike("site", _test),
     "trend": _alike("answer", _trend),
 }

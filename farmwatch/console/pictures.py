@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from stream.text.times import DAY_MS
 from stream.text.wording import one_line
 
 _ROW, _LINE = 44, 22  # px: a row of a chart, and of a legend
-_TREND, _TOP, _LEAST_STEP = 170, 14, 0.01  # px of the curve, and above it; between two lines of its grid
+_TREND, _SCORES, _TOP, _LEAST_STEP = 170, 80, 14, 0.01  # px of curves and above them; between two lines of a grid
 _LABEL = 24  # letters that stand beside a value on a telephone
 _STEPS_MS = [n * 3_600_000 for n in (1, 2, 3, 6, 12, 24, 48, 7 * 24, 14 * 24, 28 * 24, 182 * 24)]
 _TICKS = 4
@@ -53,6 +53,15 @@ class Point(NamedTuple):
     version: str
 
 
+class Step(NamedTuple):
+    """A page in the order of a site's test: its probability, if it has one, and the sum after it."""
+
+    p: float | None
+    sum: float
+    said: str
+    look: str
+
+
 class Mark(NamedTuple):
     """What happened at a time (ms); `kind` is the class of its line."""
 
@@ -82,7 +91,7 @@ def shares(title: str, rows: Sequence[Interval]) -> Markup:
         if row.low is not None and row.high is not None:
             drawn.append(_bar(row.low, row.high, y, 16, "band"))
         if row.share is not None:
-            drawn.append(_tag("circle", told[-1], cx=_place(row.share), cy=y + 8, r=6, class_="point"))
+            drawn.append(_dot(row.share, y + 8, 6, "point", told[-1]))
     y = len(rows) * _ROW - (8 if is_one else -6)
     drawn += [_text(_place(n / 4), y, f"{25 * n}%", _anchor(n / 4)) for n in range(5)]
     return _picture(title, told, y + 8, drawn)
@@ -125,33 +134,53 @@ def trend(title: str, points: Sequence[Point], marks: Sequence[Mark] = ()) -> Ma
     def down(share: float) -> float:
         return _TOP + _TREND * (1 - (share - low) / (high - low))
 
-    drawn, over = list[Markup](), list[Markup]()
-    for n in range(round((high - low) / step) + 1):
-        y_line = down(low + n * step)
-        drawn.append(_tag("line", x1=_place(0), x2=_place(1), y1=f"{y_line:.1f}", y2=f"{y_line:.1f}", class_="grid"))
-        over.append(_text(_place(0), round(y_line) - 3, f"{low + n * step:.0%}"))
+    drawn = [_level(down(low + n * step), f"{low + n * step:.0%}") for n in range(round((high - low) / step) + 1)]
     versions = Counter(point.version for point in known)
     for version in versions:
-        drawn.append(_curve([point for point in known if point.version == version], across, down))
+        own = [(across(p.at), p) for p in known if p.version == version]
+        ends_of = [(x, down(p.high), down(p.low)) for x, p in own if p.low is not None and p.high is not None]
+        band = [*((x, top) for x, top, _ in ends_of), *((x, bottom) for x, _, bottom in reversed(ends_of))]
+        drawn.append(_curve([(x, down(p.share or 0.0)) for x, p in own], band, _TOP, _TREND))
     for number, mark in enumerate(marks, 1):
-        x = _place(across(mark.at))
-        drawn.append(_tag("line", mark.text, x1=x, x2=x, y1=_TOP, y2=_TOP + _TREND, class_=f"mark {mark.kind}"))
-        over.append(_text(x, _TOP - 3, str(number), "middle"))
+        place = _place(across(mark.at))
+        drawn.append(_tag("line", mark.text, x1=place, x2=place, y1=_TOP, y2=_TOP + _TREND, class_=f"mark {mark.kind}"))
+        drawn.append(_text(place, _TOP - 3, str(number), "middle"))
     told = [f"{_moment(p.at)}: {percent(p.share)}, {percent(p.low)} to {percent(p.high)}" for p in known]
     for point, said in zip(known, told, strict=True):
-        x, y_share = _place(across(point.at)), f"{down(point.share or 0.0):.1f}"
+        x, r = across(point.at), 4 if len(known) < 40 else 2
         if versions[point.version] == 1 and point.low is not None and point.high is not None:  # no band
-            ends_y = {"y1": f"{down(point.low):.1f}", "y2": f"{down(point.high):.1f}"}
-            drawn.append(_tag("line", x1=x, x2=x, **ends_y, class_="whisker"))
-        drawn.append(_tag("circle", said, cx=x, cy=y_share, r=4 if len(known) < 40 else 2, class_="point"))
+            ends_y = {"y1": round(down(point.low), 1), "y2": round(down(point.high), 1)}
+            drawn.append(_tag("line", x1=_place(x), x2=_place(x), **ends_y, class_="whisker"))
+        drawn.append(_dot(x, down(point.share or 0.0), r, "point", said))
     y = _TOP + _TREND + 18
-    over += [_text(_place(across(at)), y, word, _anchor(across(at))) for at, word in _ticks(first, last)]
-    words = [
-        f"from {told[0]}",
-        f"to {told[-1]}",
-        *(f"{mark.kind} at {_moment(mark.at)}: {mark.text}" for mark in marks),
-    ]
-    return _picture(title, words if len(known) > 1 else [told[0], *words[2:]], y + 6, drawn + over)
+    drawn += [_text(_place(across(at)), y, word, _anchor(across(at))) for at, word in _ticks(first, last)]
+    marked = [f"{mark.kind} at {_moment(mark.at)}: {mark.text}" for mark in marks]
+    range_ = [f"from {told[0]}", f"to {told[-1]}"] if len(known) > 1 else told
+    return _picture(title, [*range_, *marked], y + 6, drawn)
+
+
+def path(title: str, steps: Sequence[Step], bounds: Mapping[str, float], threshold: float | None) -> Markup:
+    """Above the probability of each page and the threshold of a flag, below the sum of the test and its bounds."""
+    if not steps:
+        return Markup()
+    middle, below, height = _TOP + _SCORES, _TOP + _SCORES + 36, _TREND
+    sums = [*(step.sum for step in steps), *bounds.values(), 0.0]
+    low, high = min(sums), max(sums) + 1e-9
+    down = [below + height * (high - value) / (high - low) for value in sums]
+    places = [n / max(1, len(steps) - 1) for n in range(len(steps))]
+    told = [f"{name} at {bound:+.2f}" for name, bound in bounds.items()]
+    drawn = [_level(_TOP, "p(LLM) 100%"), _level(middle, "0%")]
+    drawn += [_level(y, words, "mark") for y, words in zip(down[len(steps) :], told, strict=False)]
+    if threshold is not None:
+        told.append(f"flagged above {threshold:.0%}")
+        y = middle - _SCORES * threshold
+        drawn += [_level(y, "", "mark"), _text(_place(1), round(y) + 24, told[-1], "end")]
+    drawn.append(_curve(list(zip(places, down, strict=False)), (), below, height))
+    for x, step, y in zip(places, steps, down, strict=False):
+        drawn.append(_dot(x, y if step.p is None else middle - _SCORES * step.p, 4, step.look, step.said))
+    for n in {0, len(steps) - 1}:
+        drawn.append(_text(_place(places[n]), below + height + 18, f"page {n + 1}", _anchor(places[n])))
+    return _picture(title, [*told, *(step.said for step in steps)], below + height + 24, drawn)
 
 
 def saved(picture: Markup, style: str) -> str:
@@ -163,22 +192,20 @@ def saved(picture: Markup, style: str) -> str:
     return f"{start}<style>{style}</style>{inner}>{rest}</svg>\n"
 
 
-def _curve(points: Sequence[Point], across: Callable[[int], float], down: Callable[[float], float]) -> Markup:
-    """The line of one version and its band, stretched over the width of the picture."""
+def _level(y: float, words: str, look: str = "grid") -> Markup:
+    """A line from side to side, and its words above it."""
+    line = _tag("line", x1=_place(0), x2=_place(1), y1=round(y, 1), y2=round(y, 1), class_=look)
+    return line + _text(_place(0), round(y) - 3, words)
 
-    def xy(point: Point, share: float | None) -> str:
-        return f"{1000 * across(point.at):.1f},{down(share or 0.0) - _TOP:.1f}"
 
-    banded = [point for point in points if point.low is not None and point.high is not None]
-    band = [*(xy(p, p.high) for p in banded), *(xy(p, p.low) for p in reversed(banded))]
-    inside = Markup("").join(
-        [
-            _tag("polygon", points=" ".join(band), class_="band"),
-            _tag("polyline", points=" ".join(xy(p, p.share) for p in points), class_="curve"),
-        ]
-    )
-    size = {"x": _place(0), "y": _TOP, "width": "100%", "height": _TREND}
-    return _tag("svg", inside, **size, viewBox=f"0 0 1000 {_TREND}", preserveAspectRatio="none")
+def _curve(points: Sequence[tuple[float, float]], band: Sequence[tuple[float, float]], top: int, height: int) -> Markup:
+    """A line and a band, stretched over the width of the picture; places are parts of the width, and px."""
+    inside = [
+        _tag(name, points=" ".join(f"{1000 * x:.1f},{y - top:.1f}" for x, y in places), class_=look)
+        for name, places, look in (("polygon", band, "band"), ("polyline", points, "curve"))
+    ]
+    size = {"x": _place(0), "y": top, "width": "100%", "height": height, "viewBox": f"0 0 1000 {height}"}
+    return _tag("svg", Markup("").join(inside), **size, preserveAspectRatio="none")
 
 
 def _scale(low: float, high: float) -> tuple[float, float, float]:
@@ -197,9 +224,7 @@ def _ticks(first: int, last: int) -> list[tuple[int, str]]:
     step = next((step for step in _STEPS_MS if last - first <= _TICKS * step), _STEPS_MS[-1])
     begin = -(-first // step) * step
     times = range(begin, last + 1, step) if begin <= last else (last,)
-    return [
-        (at, f"{datetime.fromtimestamp(at / 1000, UTC):{'%m-%d' if at % DAY_MS == 0 else '%H:%M'}}") for at in times
-    ]
+    return [(at, _moment(at)[5:10] if at % DAY_MS == 0 else _moment(at)[11:16]) for at in times]
 
 
 def _moment(at: int) -> str:
@@ -217,6 +242,10 @@ def _anchor(part: float) -> str:
 def _bar(start: float, end: float, y: int, height: int, look: str, said: str = "") -> Markup:
     size = {"x": _place(start), "y": y, "width": _place(end - start), "height": height}
     return _tag("rect", said, **size, class_=look)
+
+
+def _dot(x: float, y: float, r: int, look: str, said: str) -> Markup:
+    return _tag("circle", said, cx=_place(x), cy=round(y, 1), r=r, class_=look)
 
 
 def _text(x: str, y: float, words: str, anchor: str = "start") -> Markup:

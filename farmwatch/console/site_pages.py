@@ -12,7 +12,13 @@ from typing import Any
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.jobs import WALK, Jobs
+<<<<<<< HEAD
 from farmwatch.console.read_model import DECIDED, JUDGED, SORTS, STATES, ReadModel, SiteFilter, SitePage, SiteSums
+=======
+from farmwatch.console.read_model import DECIDED, JUDGED, SORTS, STATES, ReadModel, SiteFilter, SiteSums
+from farmwatch.explain.report import threshold_of
+from farmwatch.share.current_rate import reasons_without_page, site_fields
+>>>>>>> main
 from farmwatch.share.review_labels import read_review
 from farmwatch.share.site_lines import SITE_COLUMNS, SiteLine, lines_of, site_fields, site_labels
 from farmwatch.share.template_groups import TemplateGroups
@@ -24,6 +30,7 @@ from replay.runs.configured import tally_identity
 from replay.runs.lookup import names_to_read
 from scoring.rates.split_rates import llm_probabilities
 from scoring.sites.registry import method_of_text, site_method
+from scoring.sites.sprt import SiteTest
 from scoring.stages.site_tally import SiteTally
 from stream.log.contract import Clock, Log, partition_of
 from stream.schema.records import SiteState
@@ -36,7 +43,7 @@ SITES_SHOWN, PAGES_SHOWN, ALL = 50, 100, 1_000_000  # of a list on a screen, and
 TEMPLATES = ("templates",)  # the key of their groups
 _VERDICTS = ("", *STATES, DECIDED, *(kind for kind in SiteClass if kind not in STATES))
 _SUMS = SiteSums._fields[3:]
-_SOON_S = 0.1  # that a list waits for its totals
+_SOON_S = 0.05  # that a list waits for its totals
 
 
 class SitePages:
@@ -78,8 +85,14 @@ class SitePages:
         return {
             "still_reads": self._model.rebuilding,
             "filter": chosen,
+<<<<<<< HEAD
             "facets": self._jobs.soon(("facets", matching), lambda: self._facets(matching, labels), _SOON_S),
             "sites": [site_fields(line) for line in self._lines(shown, likely, labels)],
+=======
+            "facets": self._facets(matching, labels),
+            "sites": [site_fields(row, likely, now_ms) | {"label": labels.get(row.site)} for row in shown],
+            "no_page": reasons_without_page(self._log, self._config, shown, now_ms),
+>>>>>>> main
             "next": shown[-1].site if len(rows) > limit else "",
         }
 
@@ -91,7 +104,8 @@ class SitePages:
             raise NotFound(f"{name[:80]}: no such site in the log, or it has no row yet")
         after = query.get("after", "")[:64]
         pages = self._model.pages(row.site, row.detector, after=after, limit=PAGES_SHOWN + 1)
-        steps, evidence = self._jobs.soon((WALK, row.site), lambda: self._walk(row)) or ({}, "")
+        test = self._jobs.soon((WALK, row.site), lambda: self._test(row))
+        steps = {step["page_id"]: step for step in test["steps"]} if test else {}
         shown: list[Data] = [{**page._asdict(), "walk": steps.get(page.page_id)} for page in pages[:PAGES_SHOWN]]
         groups = self._jobs.soon(TEMPLATES, self._template_groups)
         group = None if groups is None else groups.of(row.site)  # that it shares with most others
@@ -102,7 +116,13 @@ class SitePages:
             "after": after,
             "pages": shown,
             "next": shown[-1]["page_id"] if len(pages) > PAGES_SHOWN else "",
+<<<<<<< HEAD
             "evidence": evidence,
+=======
+            "no_page": reasons_without_page(self._log, self._config, [row], self._clock()).get(row.site, ""),
+            "evidence": test["evidence"] if test else "",
+            "test": test,
+>>>>>>> main
             "warning": caveats(self._config, [row.detector])[row.detector],
             "template": template,
         }
@@ -122,9 +142,13 @@ class SitePages:
             "next": f"{shown[-1].site} {shown[-1].page_id}" if len(pages) > limit else "",
         }
 
-    def _facets(self, of: SiteFilter, labels: Mapping[str, str]) -> Data:
+    def _facets(self, of: SiteFilter, labels: Mapping[str, str]) -> Data | None:
         """The sums of the sites that match, and how many each value of a field would leave."""
-        every = self._model.site_sums(of._replace(verdict="", detector=""))
+        wider = of._replace(verdict="", detector="")
+        found = self._jobs.soon(("sums", wider), lambda: (self._model.site_sums(wider), self._model.sources()), _SOON_S)
+        if found is None:
+            return None
+        every, sources = found
 
         def has_verdict(sums: SiteSums) -> bool:
             is_decided = of.verdict == DECIDED and sums.state in (SiteClass.LLM, SiteClass.HUMAN)
@@ -138,7 +162,7 @@ class SitePages:
             "total": {name: sum(getattr(sums, name) for sums in matching) for name in _SUMS},
             "verdict": _counts((sums.state, sums.sites) for sums in every if has_detector(sums)),
             "detector": _counts((sums.detector, sums.sites) for sums in every if has_verdict(sums)),
-            "source": self._model.sources(),
+            "source": sources,
             "label": _counts((label, 1) for label in labels.values()),
         }
 
@@ -150,24 +174,33 @@ class SitePages:
     ) -> list[SiteLine]:
         return lines_of(rows, self._log, self._config, self._clock(), likely, labels)
 
-    def _walk(self, row: SiteState) -> tuple[dict[str, Data], str]:
-        """What a site's test says after each page, by page id, and its evidence; nothing if TALLY does not hold it."""
+    def _test(self, row: SiteState) -> Data | None:
+        """A site's test after each of its pages, its bounds and its evidence; None if TALLY does not hold it."""
         rules = find_rules(self._log, self._config)
         kept, store = rules.run.site_method, rules.names.tally_store
         method = method_of_text(kept) if kept else site_method(self._config.tally, row.detector)
         partitions = self._log.topics().get(f"state.{store}", 0)
         if not partitions:
-            return {}, ""
+            return None
         with self._log.read_state(store, partition_of(row.site, partitions)) as state:
             data = state.get(row.site.encode())
         if data is None:
-            return {}, ""
+            return None
         evidence = SiteTally.load(data, self._config.tally.term_ms).evidence(row.detector, row.term)
-        scores, steps = list(evidence.values()), dict[str, Data]()
-        for number, page in enumerate(evidence, 1):
+        p_llm = {page.page_id: page.p_llm for page in self._model.pages(row.site, row.detector, limit=ALL)}
+        scores, steps = list(evidence.values()), list[Data]()
+        for number, (page, score) in enumerate(evidence.items(), 1):
             said = method.decide(scores[:number])
-            steps[page] = {"number": number, "verdict": said.verdict, "llr": said.llr}
-        return steps, method.evidence(method.decide(scores))
+            step = {"page_id": page, "number": number, "p_llm": p_llm.get(page), "flag": score.flag}
+            steps.append({**step, "llr": said.llr, "verdict": said.verdict})
+        bounds = dict(zip(("human", "llm"), method.bounds, strict=True)) if isinstance(method, SiteTest) else {}
+        threshold = threshold_of(row.detector)
+        return {
+            "bounds": bounds,
+            "threshold": float(threshold) if threshold else None,
+            "steps": steps,
+            "evidence": method.evidence(method.decide(scores)),
+        }
 
     def _likely(self) -> Mapping[str, float]:
         """Site -> p_llm; nothing while they are found for the first time."""
@@ -183,11 +216,28 @@ class SitePages:
         return self._jobs.soon(("likely",), find, 2.0) or {}
 
 
+<<<<<<< HEAD
 def csv_of(name: str, rows: Sequence[Data]) -> bytes:
     """The rows of `sites` or `pages` as CSV, as `farmwatch sites` writes it."""
     columns: list[Column[Any]] = SITE_COLUMNS if name == "sites" else columns_of(SitePage)
     file = io.BytesIO()
     write_rows(file, "csv", [replace(column, of=itemgetter(column.name)) for column in columns], rows)
+=======
+def state_of(row: Mapping[str, Any]) -> str:
+    """What the verdict of a site says to people."""
+    if row["verdict"] in (SiteClass.LLM, SiteClass.HUMAN):
+        return f"decided {row['verdict']}"
+    return "open" if row["scored"] else "not judged"
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows with the same names as CSV; lists and tables in a cell are JSON."""
+    file = io.StringIO()
+    writer = csv.writer(file)
+    writer.writerow(rows[0] if rows else ())
+    for row in rows:
+        writer.writerow(_cell(value) for value in row.values())
+>>>>>>> main
     return file.getvalue()
 
 

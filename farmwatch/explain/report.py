@@ -217,8 +217,12 @@ def _score(page: PageExplanation, score: Score) -> str:
     return f"{number}{p}{flag}; {score.detector}{whose}"
 
 
-def flagged_above(identity: str) -> str:
-    """The threshold of the detector, the last part of its identity, as in lite-ngram/1a2b3c4d/p0.95."""
+def threshold_of(identity: str) -> str:
+    """The threshold of a detector, the last part of its identity, as in lite-ngram/1a2b3c4d/p0.95; "" without one."""
     last = identity.rpartition("/")[2]
-    is_threshold = last.startswith("p") and last[1:].replace(".", "", 1).isdigit()
-    return f" (flagged above {last[1:]})" if is_threshold else ""
+    return last[1:] if last.startswith("p") and last[1:].replace(".", "", 1).isdigit() else ""
+
+
+def flagged_above(identity: str) -> str:
+    """The threshold in words."""
+    return f" (flagged above {threshold})" if (threshold := threshold_of(identity)) else ""

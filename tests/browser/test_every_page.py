@@ -68,7 +68,10 @@ def walk(shown: Tab, look: Callable[[Page], Found]) -> dict[str, Found]:
     addresses, kinds, found = ["/answer"], {("/answer",)}, {}
     for path in addresses:
         page = shown.open(path)
-        for href in page.eval_on_selector_all("a[href]:not([download])", "links => links.map(a => a.href)"):
+        own = (
+            "a[href]:not([download]):not([rel='noopener noreferrer nofollow'])"  # of the others, only the address shows
+        )
+        for href in page.eval_on_selector_all(own, "links => links.map(a => a.href)"):
             assert href.startswith(f"{shown.url}/"), f"{path} leads to {href}"
             address = href.removeprefix(shown.url)
             parts = urlsplit(address)

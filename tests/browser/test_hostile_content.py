@@ -108,6 +108,8 @@ def test_nothing_of_a_page_runs_or_loads(hostile: ServedConsole, open_tab: OpenT
     def look(page: playwright.sync_api.Page) -> str:
         assert page.evaluate("window.ran") is None, page.url
         assert page.locator(_FOREIGN).count() == 0, page.url
+        for href in page.eval_on_selector_all("a[rel]", "links => links.map(a => a.getAttribute('href'))"):
+            assert urlsplit(href).scheme in ("http", "https"), href
         own = page.locator("main figure > svg.picture, main svg.picture svg, main svg:is(.key, .meter)")
         assert page.locator("main svg").count() == own.count(), page.url
         return f"{page.url}\n{page.inner_text('body')}"

@@ -25,7 +25,7 @@ def test_links_lead_from_the_share_to_its_reasons(demo: ServedConsole, open_tab:
     main.get_by_role("rowheader").first.get_by_role("link").click()
     expect(main).to_contain_text(re.compile("scored articles (are )?flagged"))
     dropped = page.get_by_role("cell", name="dropped", exact=True)
-    page.get_by_role("row").filter(has=dropped).first.get_by_role("link").click()
+    page.get_by_role("row").filter(has=dropped).first.get_by_role("link").first.click()
     expect(main).to_contain_text("first by")
     expect(page.get_by_role("row").filter(has_text="fail").first).to_be_visible()
     page.get_by_label("Also judge it by").select_option("c4")

@@ -11,6 +11,7 @@ import re
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 import pytest
@@ -19,6 +20,11 @@ from hypothesis import strategies as st
 
 from crawler.web.urls import page_id
 from farmwatch.config.config import load
+<<<<<<< HEAD
+=======
+from farmwatch.console.app import outward
+from farmwatch.console.site_pages import csv_text
+>>>>>>> main
 from farmwatch.console.views import SPLITS
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
@@ -250,11 +256,14 @@ class Tags(html.parser.HTMLParser):
         self.tags: set[str] = set()
         self.attributes: set[tuple[str, str | None]] = set()
         self.scripts: list[str] = []  # addresses; "" = inline
+        self.outward: set[str] = set()  # addresses of links to crawled pages
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
         self.scripts += [dict(attrs).get("src") or "" for _ in range(tag == "script")]
-        self.attributes.update(attrs)
+        outward = dict(attrs).get("rel") == "noopener noreferrer nofollow"
+        self.outward |= {value or "" for name, value in attrs if outward and name == "href"}
+        self.attributes.update((name, value) for name, value in attrs if not (outward and name == "href"))
 
 
 @pytest.fixture(scope="module")
@@ -290,8 +299,28 @@ def test_no_crawled_string_becomes_markup(hostile_folder: Path, text: str) -> No
         assert not found.tags & {"img", "iframe", "object", "embed", "base", "style"}
         assert not any(name.startswith("on") for name, _ in found.attributes)
         assert len(found.scripts) <= 3 and all(place.startswith("/static/") for place in found.scripts)
+        assert all(urlsplit(place).scheme in ("http", "https") and urlsplit(place).hostname for place in found.outward)
         places = {value or "" for name, value in found.attributes if name in ("href", "src", "action")}
         assert all(place.startswith("/") and not place.startswith("//") for place in places)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "javascript:alert(1)",
+        "JavaScript://a.example/%0aalert(1)",
+        "data:text/html,x",
+        "//a.example",
+        "https://",
+        "http://[",
+        "",
+    ],
+)
+def test_only_an_address_of_the_web_becomes_a_link(address: str) -> None:
+    """A hostile one is text; the link of another tells the page nothing of the console."""
+    assert outward(address) == ""
+    link = outward('https://a.example/"><script>')
+    assert 'rel="noopener noreferrer nofollow"' in link and "<script>" not in link
 
 
 def test_of_two_tabs_that_pause_the_crawl_one_is_told(farmwatch: Runner, finished: str, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from farmwatch.console.drawings import DRAWINGS
 from farmwatch.console.history_marks import marks_of
-from farmwatch.console.pictures import Interval, Mark, Part, Point, bars, saved, shares, trend, whole
+from farmwatch.console.pictures import Interval, Mark, Part, Point, Step, bars, path, saved, shares, trend, whole
 from scoring.rates.direct_share import ShareState
 from stream.schema.records import RatePoint
 from stream.schema.runs import Cutover
@@ -96,6 +96,27 @@ def test_one_point_is_a_history(share: float) -> None:
     assert trend("History", [Point(1, None, None, None, "")]) == ""
 
 
+def test_the_path_of_a_test_meets_its_bound_where_it_decides() -> None:
+    """A flagged page stands above the threshold, and the sum that is at a bound stands on its line."""
+    steps = [
+        Step(0.99, 0.7, "flagged", "of-llm"),
+        Step(0.5, 0.0, "not", "of-human"),
+        Step(0.97, 6.9, "flagged", "of-llm"),
+    ]
+    picture = path("Test", steps, {"human": -3.9, "llm": 6.9}, 0.95)
+    lower, upper, threshold = (float(line.attrib["y1"]) for line in of_look(picture, "mark"))
+    above = [
+        float(dot.attrib["cy"]) < threshold for dot in (*of_look(picture, "of-llm"), *of_look(picture, "of-human"))
+    ]
+    assert above == [True, True, False]
+    (curve,) = of_look(picture, "curve")
+    (inner,) = [element for element in parsed(picture) if element.tag == "svg"]
+    places = [pair.split(",") for pair in curve.attrib["points"].split()]
+    assert [float(x) for x, _ in places] == [0, 500, 1000]
+    assert float(places[-1][1]) + float(inner.attrib["y"]) == pytest.approx(upper) and lower > upper
+    assert "human at -3.90; llm at +6.90; flagged above 95%" in words_of(picture)
+
+
 @given(st.text(), st.text())
 def test_a_picture_is_xml_whatever_its_names_are(name: str, other: str) -> None:
     """Also as a file; no name becomes a tag or an attribute."""
@@ -104,6 +125,7 @@ def test_a_picture_is_xml_whatever_its_names_are(name: str, other: str) -> None:
         shares(odd, [Interval(odd, 0.1, 0.0, 0.2, odd), Interval(odd, None, None, None, odd)]),
         whole(odd, [Part(odd, 3, odd)], has_legend=True),
         bars(odd, [Part(odd, 3, odd)]),
+        path(odd, [Step(None, 0.1, odd, odd)], {odd: 1.0}, None),
         trend(odd, [Point(1, 0.1, 0.0, 0.2, odd), Point(2, 0.1, None, None, odd)], [Mark(1, odd, odd)]),
     ]
     for picture in pictures:

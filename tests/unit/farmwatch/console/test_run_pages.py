@@ -71,6 +71,9 @@ def test_the_walk_of_a_test_ends_where_the_row_is(tmp_path: Path, monkeypatch: p
             assert [step["number"] for step in steps] == list(range(1, len(steps) + 1))
             assert len(steps) == row.scored and row.verdict in ("llm", "human")
             assert (steps[-1]["verdict"], steps[row.pages_used - 1]["llr"]) == (row.verdict, row.llr)
+            assert answer.json["test"]["steps"] == steps
+            lower, upper = (answer.json["test"]["bounds"][name] for name in ("human", "llm"))
+            assert row.llr <= lower if row.verdict == "human" else row.llr >= upper
             assert {step["verdict"] for step in steps[: row.pages_used - 1]} <= {"undecided", "unclassifiable"}
             assert f"log-likelihood ratio {row.llr:+.2f}, at or " in answer.json["evidence"]
 
