@@ -27,11 +27,7 @@ from farmwatch.console.jobs import Working
 from farmwatch.console.live import PATH as EVENTS
 from farmwatch.console.live import events
 from farmwatch.console.pictures import percent, saved
-<<<<<<< HEAD
-from farmwatch.console.site_pages import ALL, Data, Query, csv_of
-=======
-from farmwatch.console.site_pages import ALL, Data, Query, csv_text, state_of
->>>>>>> main
+from farmwatch.console.site_pages import ALL, Data, Query, csv_of, state_of
 from farmwatch.console.views import SPLITS, Console
 from farmwatch.explain.report import flagged_above
 from farmwatch.explain.rules import value_text

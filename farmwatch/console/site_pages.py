@@ -12,13 +12,8 @@ from typing import Any
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.jobs import WALK, Jobs
-<<<<<<< HEAD
 from farmwatch.console.read_model import DECIDED, JUDGED, SORTS, STATES, ReadModel, SiteFilter, SitePage, SiteSums
-=======
-from farmwatch.console.read_model import DECIDED, JUDGED, SORTS, STATES, ReadModel, SiteFilter, SiteSums
 from farmwatch.explain.report import threshold_of
-from farmwatch.share.current_rate import reasons_without_page, site_fields
->>>>>>> main
 from farmwatch.share.review_labels import read_review
 from farmwatch.share.site_lines import SITE_COLUMNS, SiteLine, lines_of, site_fields, site_labels
 from farmwatch.share.template_groups import TemplateGroups
@@ -85,14 +80,8 @@ class SitePages:
         return {
             "still_reads": self._model.rebuilding,
             "filter": chosen,
-<<<<<<< HEAD
-            "facets": self._jobs.soon(("facets", matching), lambda: self._facets(matching, labels), _SOON_S),
-            "sites": [site_fields(line) for line in self._lines(shown, likely, labels)],
-=======
             "facets": self._facets(matching, labels),
-            "sites": [site_fields(row, likely, now_ms) | {"label": labels.get(row.site)} for row in shown],
-            "no_page": reasons_without_page(self._log, self._config, shown, now_ms),
->>>>>>> main
+            "sites": [site_fields(line) for line in self._lines(shown, likely, labels)],
             "next": shown[-1].site if len(rows) > limit else "",
         }
 
@@ -116,13 +105,8 @@ class SitePages:
             "after": after,
             "pages": shown,
             "next": shown[-1]["page_id"] if len(pages) > PAGES_SHOWN else "",
-<<<<<<< HEAD
-            "evidence": evidence,
-=======
-            "no_page": reasons_without_page(self._log, self._config, [row], self._clock()).get(row.site, ""),
             "evidence": test["evidence"] if test else "",
             "test": test,
->>>>>>> main
             "warning": caveats(self._config, [row.detector])[row.detector],
             "template": template,
         }
@@ -216,13 +200,6 @@ class SitePages:
         return self._jobs.soon(("likely",), find, 2.0) or {}
 
 
-<<<<<<< HEAD
-def csv_of(name: str, rows: Sequence[Data]) -> bytes:
-    """The rows of `sites` or `pages` as CSV, as `farmwatch sites` writes it."""
-    columns: list[Column[Any]] = SITE_COLUMNS if name == "sites" else columns_of(SitePage)
-    file = io.BytesIO()
-    write_rows(file, "csv", [replace(column, of=itemgetter(column.name)) for column in columns], rows)
-=======
 def state_of(row: Mapping[str, Any]) -> str:
     """What the verdict of a site says to people."""
     if row["verdict"] in (SiteClass.LLM, SiteClass.HUMAN):
@@ -230,14 +207,11 @@ def state_of(row: Mapping[str, Any]) -> str:
     return "open" if row["scored"] else "not judged"
 
 
-def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows with the same names as CSV; lists and tables in a cell are JSON."""
-    file = io.StringIO()
-    writer = csv.writer(file)
-    writer.writerow(rows[0] if rows else ())
-    for row in rows:
-        writer.writerow(_cell(value) for value in row.values())
->>>>>>> main
+def csv_of(name: str, rows: Sequence[Data]) -> bytes:
+    """The rows of `sites` or `pages` as CSV, as `farmwatch sites` writes it."""
+    columns: list[Column[Any]] = SITE_COLUMNS if name == "sites" else columns_of(SitePage)
+    file = io.BytesIO()
+    write_rows(file, "csv", [replace(column, of=itemgetter(column.name)) for column in columns], rows)
     return file.getvalue()
 
 

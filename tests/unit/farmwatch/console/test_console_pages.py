@@ -20,11 +20,7 @@ from hypothesis import strategies as st
 
 from crawler.web.urls import page_id
 from farmwatch.config.config import load
-<<<<<<< HEAD
-=======
 from farmwatch.console.app import outward
-from farmwatch.console.site_pages import csv_text
->>>>>>> main
 from farmwatch.console.views import SPLITS
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
