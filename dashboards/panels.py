@@ -84,7 +84,7 @@ _ANSWER = (
           _by(f"source, bound, {_VERSIONS}", 'farmwatch_share{source!="all",@run,definition="sites"} @live', "max")),
     Panel("How many sites share a template?",
           "By rank, 1: the template of most sites; all: sites with any, of at most 50,000 templates."
-          " `farmwatch templates groups` lists them.",
+          " `farmwatch lab templates groups` lists them.",
           "short", _by("rank", "farmwatch_template_sites", "max")),
     Panel("Which errors do the canaries show?",
           "site_fpr: human canary sites called llm; site_tpr: LLM ones found; kept: pages that are articles.",
@@ -150,7 +150,7 @@ _CRAWL = (
     Panel("How much is received and archived?", "Decoded bytes by kind of request; compressed bytes of WARC files.",
           "Bps", (*_by("kind", "rate(farmwatch_fetch_response_bytes_total[@rate])"),
           ("sum(rate(farmwatch_warc_bytes_total[@rate]))", "archived"))),
-    Panel("What do the sources deliver?", "Hits of `farmwatch search --every`.", "short", _by("source, outcome",
+    Panel("What do the sources deliver?", "Hits of `farmwatch hits search --every`.", "short", _by("source, outcome",
           "increase(farmwatch_search_hits_total[@rate])")),
     Panel("For how long is a source parked?", "It is asked again when this is below 0.", "s",
           _one("max by (source) (farmwatch_search_parked_timestamp_seconds) - time()", "{{source}}"),

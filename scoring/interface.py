@@ -14,7 +14,7 @@ UNCALIBRATED = "uncalibrated"  # last part of the identity of a detector without
 
 
 class TextScore(msgspec.Struct, frozen=True, kw_only=True):
-    """A detector's score of one text, and fields of a line of `farmwatch score`, whose names and order are fixed.
+    """A detector's score of one text, and fields of a line of `farmwatch lab score`, whose names and order are fixed.
 
     If the detector abstains, score, p_llm and flag are None and `abstain` has the reason.
     """

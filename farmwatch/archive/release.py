@@ -202,9 +202,9 @@ named by the xxh3-128 of their UTF-8; the bundle holds none.
 With farmwatch {version}:
 
 ```sh
-farmwatch audit .                                  # rate.json again
-farmwatch estimate{confidence} sites.jsonl         # the share by flags{alone}
-farmwatch tally scores.jsonl | farmwatch estimate{confidence}
+farmwatch doctor audit .                                  # rate.json again
+farmwatch lab estimate{confidence} sites.jsonl         # the share by flags{alone}
+farmwatch lab tally scores.jsonl | farmwatch lab estimate{confidence}
 ```
 
 The first line reads {files}. The last one leaves out sites without a scored article,

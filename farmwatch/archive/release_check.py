@@ -61,7 +61,7 @@ class ReleaseCheck:
 def check_release(folder: Path) -> ReleaseCheck:
     """Check a bundle. Raises FarmwatchError for a folder that is none, or that cannot be read."""
     if not (folder / SUMS).is_file():
-        raise FarmwatchError(f"{folder}: no bundle of `farmwatch release`: it has no {SUMS}")
+        raise FarmwatchError(f"{folder}: no bundle of `farmwatch log release`: it has no {SUMS}")
     try:
         sums = read_sums(folder)
         changed = [name for name, digest in sums.items() if digest_of(folder / name) != digest]

@@ -1,4 +1,4 @@
-"""The tables of `farmwatch export`: their columns, and their rows from a log. docs/reference/formats.md lists them."""
+"""The tables of `farmwatch log export`: columns, and rows from a log. docs/reference/formats.md lists them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`farmwatch audit`: proves the result from the log, partition by partition.
+"""`farmwatch doctor audit`: proves the result from the log, partition by partition.
 
 Each hit is fetched or refused with a reason. Each fetched page has one features record. Each features record has one
 verdict (for each ruleset that judged it). Each article has one score or one reason. Each site has one row that follows

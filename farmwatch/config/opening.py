@@ -105,7 +105,9 @@ def check_log_url(config: Config) -> list[tuple[str, int]]:
 def refuse_unfinished(log: Log) -> None:
     """Raises StreamError for the target of an interrupted copy."""
     if UNFINISHED in log.topics():
-        raise StreamError("this log is an unfinished copy: run the same `farmwatch copy` again, which begins it anew")
+        raise StreamError(
+            "this log is an unfinished copy: run the same `farmwatch log copy` again, which begins it anew"
+        )
 
 
 def require_broker(config: Config) -> None:

@@ -60,17 +60,17 @@ def pause_crawl(desk: Desk, form: Form) -> str:
 
 
 def exclude(desk: Desk, form: Form) -> str:
-    """As `farmwatch exclude`; a pattern beyond one domain is left to the command. Raises UnusableUrl, UsageError."""
+    """As `farmwatch crawl exclude`; a pattern of several domains is left to it. Raises UnusableUrl, UsageError."""
     on = _one_of(form, "order", "exclude", "remove") == "exclude"
     name = exclusion_of(form.get("name", "")[:253])
     if on and is_boundless(name):
-        raise UsageError(f"{name} reaches beyond one domain: `farmwatch exclude {name} --yes`, if you mean that")
+        raise UsageError(f"{name} reaches beyond one domain: `farmwatch crawl exclude {name} --yes`, if you mean that")
     changed = order_exclusions(desk.config, [(name, _why(form))], on=on)
     return "/crawl" if changed else f"/crawl?{ALREADY}"
 
 
 def forget(desk: Desk, form: Form) -> str:
-    """As `farmwatch forget`, of one host whose name was typed twice. Raises UnusableUrl, UsageError."""
+    """As `farmwatch crawl forget`, of one host whose name was typed twice. Raises UnusableUrl, UsageError."""
     host, again = (site_of(f"http://{form.get(name, '').strip()[:253]}/") for name in ("host", "again"))
     if again != host:
         raise UsageError(f"to remove all of {host} for ever, type its name in both fields")
@@ -83,7 +83,7 @@ def forget(desk: Desk, form: Form) -> str:
 
 
 def settle_letters(desk: Desk, form: Form) -> str:
-    """As `farmwatch dead retry` and `drop` of the open letters of a stage, run and reason."""
+    """As `farmwatch log dead retry` and `drop` of the open letters of a stage, run and reason."""
     retry = _one_of(form, "order", "retry", "drop") == "retry"
     group = tuple(form.get(name, "") for name in ("stage", "run", "reason"))
 
@@ -97,7 +97,7 @@ def settle_letters(desk: Desk, form: Form) -> str:
 
 
 def settle_letter(desk: Desk, form: Form) -> str:
-    """As `farmwatch dead retry` and `drop` of one letter. Raises LetterRefused, NotFound, UsageError."""
+    """As `farmwatch log dead retry` and `drop` of one letter. Raises LetterRefused, NotFound, UsageError."""
     retry, letter = _one_of(form, "order", "retry", "drop") == "retry", form.get("id", "")
     with opened(desk.config, write=True) as log:
         chosen = existing_letter(log, letter).id
@@ -166,7 +166,7 @@ def make_live(desk: Desk, form: Form) -> str:
 
 
 def label(desk: Desk, form: Form) -> str:
-    """As a key of `farmwatch label`. Raises NotFound, UsageError, Working."""
+    """As a key of `farmwatch review label`. Raises NotFound, UsageError, Working."""
     changed = desk.runs.add_label(form)
     shown = {name: form.get(name, "") for name in ("a", "b", "after")}
     return f"/label?{urlencode(shown)}" + ("" if changed else f"&{ALREADY}")

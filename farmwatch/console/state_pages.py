@@ -104,7 +104,7 @@ class StatePages:
         return forecast_in_words(self._config, growths, age_days, now_ms)
 
     def letters(self, query: Mapping[str, str]) -> dict[str, Any]:
-        """Dead letters by stage and reason, as `farmwatch dead list` says them."""
+        """Dead letters by stage and reason, as `farmwatch log dead list` says them."""
         until_s = time.monotonic() + _READ_S
         with suppress(sqlite3.Error):  # the thread that follows has the index
             self._model.follow_letters(self._log, self._forgotten, lambda: time.monotonic() < until_s)

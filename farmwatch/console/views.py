@@ -161,7 +161,7 @@ class Console:
         }
 
     def page(self, query: Query) -> Data:
-        """Why a page was kept or dropped, as `farmwatch explain` says it, beside its HTML. Raises NotFound."""
+        """Why a page was kept or dropped, as `farmwatch page` says it, beside its HTML. Raises NotFound."""
         url, ruleset = query.get("url", ""), query.get("ruleset", "")
         rules = find_rules(self._log, self.config)
         records = IndexedRecords(self._model, self._log, rules.names, url)
@@ -192,7 +192,7 @@ class Console:
         }
 
     def frontier(self, _: Query) -> Data:
-        """The frontier, as `farmwatch frontier` has it: parked, stopped and resting hosts. Raises Working."""
+        """The frontier, as `farmwatch crawl frontier` has it: parked, stopped and resting hosts. Raises Working."""
 
         def read(_: Say) -> FrontierReport:
             return read_frontier(self._log, self.config.crawl, self._clock(), _HOSTS_SHOWN, registrable_domain)
@@ -204,7 +204,7 @@ class Console:
         return {**msgspec.to_builtins(report), "meanings": meanings}
 
     def templates(self, query: Query) -> Data:
-        """The groups, as `farmwatch templates groups` lists them; with `id` the one of a template. Raises Working."""
+        """The groups of `farmwatch lab templates groups`; with `id` the one of a template. Raises Working."""
 
         def work(_: Say) -> tuple[TemplateGroups, Mapping[str, str]]:
             groups = self.template_groups()
@@ -230,7 +230,7 @@ class Console:
         return read_template_groups(self._log, names_to_read(self._log).templates)
 
     def _canaries(self) -> list[Data]:
-        """As `farmwatch canaries --json` has them."""
+        """As `farmwatch review canaries --json` has them."""
         _, _, lines = read_canary_lines(self._log, self.config, self._clock())
         return [{**line.fields(), "words": {kind: SAID[kind] for kind in line.summary.shares()}} for line in lines]
 

@@ -86,7 +86,7 @@ class NotVisited:
             return ""
         name = self.exclusion_of(host)
         if not name:
-            return "forgotten for ever (`farmwatch forget`)"
+            return "forgotten for ever (`farmwatch crawl forget`)"
         return f"excluded as {name} {order_text(self.exclusions[name].changes[-1])}"
 
 

@@ -1,4 +1,4 @@
-"""`farmwatch search --source`: runs searches, once or as a daemon, appends their hits, and reports each round."""
+"""`farmwatch hits search --source`: runs searches, once or as a daemon, appends their hits, and reports each round."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def print_result(result: DemoResult) -> None:
     put(f"Truth: the verdicts of {right} of the {len(judged)} decided sites are right; {of_all} as expected")
     put(f"Audit: {result.report.text}")
     put(f"Versions: ruleset {result.ruleset} {result.digest}, detector {result.detector}")
-    put_wrapped(f"Warning: {result.warning.partition('. ')[0].removesuffix('.')}. In full: `farmwatch detectors`")
+    put_wrapped(f"Warning: {result.warning.partition('. ')[0].removesuffix('.')}. In full: `farmwatch lab detectors`")
     put_wrapped(
         "This web was made on this machine for the demo: the share shows that the parts work, and says nothing about"
         " the real web."

@@ -51,12 +51,12 @@ def orders(at: Subject) -> Results:
             low = f"the disk of the {name} has {size(free)} free: the crawl pauses below {size(mark)}"
             yield warn(one_line(low), "free disk space, or lower crawl.pause_below_bytes; the crawl resumes by itself")
     if at.log is not None and Forgotten(at.log).is_pending:
-        said = "a host is being forgotten, or `farmwatch forget` was interrupted"
+        said = "a host is being forgotten, or `farmwatch crawl forget` was interrupted"
         yield warn(
             said, "if no such command runs, repeat it: readers see nothing of the host, but its bytes may be left"
         )
     excluded = sum(order.on for order in standing.exclusions.values()) if standing is not None else 0
-    yield ok(f"{counted(excluded, 'exclusion')} (`farmwatch exclude --list`)")
+    yield ok(f"{counted(excluded, 'exclusion')} (`farmwatch crawl exclude --list`)")
 
 
 def search(at: Subject) -> Results:

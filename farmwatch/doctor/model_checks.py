@@ -106,7 +106,7 @@ def sites(at: Subject) -> Results:
     if at.config.tally.method == "sprt" and chosen is None and not is_measured(identity):
         yield warn(
             f"sites are judged from scores of {identity} by the default site test: its own was not measured",
-            "run `farmwatch calibrate` on labelled pages that name their sites, or set p0 and p1 in [tally.sprt]",
+            "run `farmwatch lab calibrate` on labelled pages that name their sites, or set p0 and p1 in [tally.sprt]",
         )
     elif said := _undecidable(configured_site_method(at.config), at.config.tally.enough_articles):
         yield warn(said, "raise tally.enough_articles, or calibrate at another --fpr")

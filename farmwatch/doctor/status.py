@@ -113,7 +113,7 @@ class StatusReader:
             wrong.append(warn(down, "`farmwatch up` starts them", "roles"))
         if share is not None and share.expired > _MOST_EXPIRED * share.sites:
             old = f"{share.expired} of {share.sites} verdicts are too old to count"
-            wrong.append(warn(old, "`farmwatch frontier` shows why the sites are not measured again", "verdicts"))
+            wrong.append(warn(old, "`farmwatch crawl frontier` shows why the sites are not measured again", "verdicts"))
         existing, crawl = log.topics(), None
         if HITS in existing and not log.forgets_offsets:
             totals = frontier_left(log, existing[HITS])

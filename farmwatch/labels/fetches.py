@@ -23,7 +23,7 @@ class _Head(Record, frozen=True, kw_only=True):
 
 
 class LabelledFetches:
-    """The pages that a file of `farmwatch label` labels; the last line of a page counts.
+    """The pages that a file of `farmwatch review label` labels; the last line of a page counts.
 
     Damaged lines are reported on stderr by number, and pages without features by URL; `skipped` counts both.
     """
@@ -50,7 +50,7 @@ class LabelledFetches:
             message(f"{counted(others, 'line')} left out: without a fetch_id, thus no judgement of a page of a log")
         if not self.labels:
             raise FarmwatchError(
-                f"{file}: it judges no page: name a file that `farmwatch label` wrote, or a folder of labelled pages"
+                f"{file}: it judges no page: name a file of `farmwatch review label`, or a folder of labelled pages"
             )
 
     @property

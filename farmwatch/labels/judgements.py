@@ -70,7 +70,7 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """A line of a labels file. For a fetch id the last line counts; one without `page_type` withdraws the label.
 
-    `farmwatch rulesets evaluate` reads `page_type`, `farmwatch calibrate` reads `label` and `text`.
+    `farmwatch rulesets evaluate` reads `page_type`, `farmwatch lab calibrate` reads `label` and `text`.
     """
 
     fetch_id: str

@@ -1,11 +1,11 @@
 """Labelled texts and labelled scores from a file: JSON lines, or CSV with a header.
 
-A line of JSON is {label, text} for an unscored text, or {label, score, detector} as `farmwatch score` prints it, with a
-label added. Both may have `site`, `genre` (or `domain`) and `words`; other names are ignored. In CSV the same names are
-columns, and two may have other names. A label is human or llm; 0 and 1, false and true are accepted too, for columns
-such as "generated". A repeated text is left out; for scores without texts, `id` identifies texts. In lines of
-`farmwatch label`, which have a `fetch_id`, the last one of each page counts, and those with an empty label (no author
-label) are skipped.
+A line of JSON is {label, text} for an unscored text, or {label, score, detector} as `farmwatch lab score` prints it,
+with a label added. Both may have `site`, `genre` (or `domain`) and `words`; other names are ignored. In CSV the same
+names are columns, and two may have other names. A label is human or llm; 0 and 1, false and true are accepted too,
+for columns such as "generated". A repeated text is left out; for scores without texts, `id` identifies texts. In
+lines of `farmwatch review label`, which have a `fetch_id`, the last one of each page counts, and those with an empty
+label (no author label) are skipped.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class LabelFile:
             else:
                 judged[line.fetch_id] = place, line
         if not is_labelled and self._lines.skipped:
-            how = f"`farmwatch label {self._file}` asks for those of a sample" if is_sample else _LINES
+            how = f"`farmwatch review label {self._file}` asks for those of a sample" if is_sample else _LINES
             raise FarmwatchError(f"{self._file}: no line has a label: {how}")
         for place, line in judged.values():
             if line.label != "":

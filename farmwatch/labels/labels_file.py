@@ -51,7 +51,7 @@ class LabelsFile:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise FarmwatchError(
-                    f"{file}: another `farmwatch label` adds to it: wait for it, or name another file with --out"
+                    f"{file}: another `farmwatch review label` adds to it: wait for it, or name another file with --out"
                 ) from error
             self._read()
         except BaseException:

@@ -31,7 +31,7 @@ def drawn_sites(rows: Mapping[str, SiteState], likely: Mapping[str, float], numb
 def sample_lines(
     log: Log, names: RunNames, rows: Sequence[SiteState], pages: int, seed: int, drawn_at: int
 ) -> Iterator[dict[str, Any]]:
-    """The pages to label, as `farmwatch label` reads them: at most `pages` articles of each site, drawn at random.
+    """The pages to label, for `farmwatch review label`: at most `pages` articles of each site, drawn at random.
 
     Verdicts and probabilities, which would bias the labels, are left out. Each line has the number of drawn sites and
     the time of the draw (ms).

@@ -16,7 +16,7 @@ from stream.text.user_errors import FarmwatchError
 
 
 class ReviewLabel(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of a line of `farmwatch label` that a review uses; the last line of a page counts."""
+    """The fields of a line of `farmwatch review label` that a review uses; the last line of a page counts."""
 
     fetch_id: str
     site: str = ""
@@ -37,7 +37,7 @@ def read_labels(settings: RateSettings) -> list[ReviewLabel]:
         return []
     file = Path(settings.review).expanduser()
     if not file.is_file():
-        raise FarmwatchError(f"rate.review: {file} is no file: name the labels that `farmwatch label` wrote")
+        raise FarmwatchError(f"rate.review: {file} is no file: name the labels that `farmwatch review label` wrote")
     lines = JsonLines([file], ReviewLabel, "rate")
     labels = [label for _, label in lines]
     lines.end()

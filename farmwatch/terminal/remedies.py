@@ -12,12 +12,12 @@ from stream.text.wording import one_line
 # class, or class and fact `case` -> the remedy, with the names of facts; without one, that of the nearest class above.
 # A fact `run` that is a row of a run also gives `resume`, the command that resumes it, and `settings`.
 REMEDIES: dict[str, str] = {
-    "BadIdentity": "`farmwatch detectors` and `farmwatch score` print identities",
+    "BadIdentity": "`farmwatch lab detectors` and `farmwatch lab score` print identities",
     "BadModel outdated": "train it again",
     "BadRuleset": "correct the file, or take one of `farmwatch rulesets list`",
-    "BadSiteNumbers": "learn other numbers with `farmwatch train-sites`, or unset tally.deciles",
-    "BadThresholds": "correct score.thresholds, or run `farmwatch calibrate` with this detector",
-    "BadWeights": "install farmwatch again, or run `farmwatch train-detector`",
+    "BadSiteNumbers": "learn other numbers with `farmwatch lab train-sites`, or unset tally.deciles",
+    "BadThresholds": "correct score.thresholds, or run `farmwatch lab calibrate` with this detector",
+    "BadWeights": "install farmwatch again, or run `farmwatch lab train-detector`",
     "CutoverRefused behind": (
         "`{resume} --to now` processes the newer records, or --max-lag N lets the live stages catch up"
     ),
@@ -31,18 +31,18 @@ REMEDIES: dict[str, str] = {
     "CutoverRefused still behind": "`{resume}` resumes it if no process works on it (see `farmwatch runs`)",
     "LiveRunUnfit back": "`farmwatch cutover --back` goes back to the run {before}",
     "LiveRunUnfit epoch": (
-        "start with the run's settings, {settings}, and versions. Or `farmwatch upgrade --check` shows what"
-        " differs, `farmwatch upgrade` measures the stored pages again"
+        "start with the run's settings, {settings}, and versions. Or `farmwatch log upgrade --check` shows what"
+        " differs, `farmwatch log upgrade` measures the stored pages again"
     ),
     "MissingExtra": "run `pip install 'farmwatch[{extra}]'`",
     "NoDeciles": (
-        "run `farmwatch train-sites` on scores of labelled sites and set tally.deciles to its file, or set"
+        "run `farmwatch lab train-sites` on scores of labelled sites and set tally.deciles to its file, or set"
         ' tally.method = "sprt"'
     ),
     "NoLog": "name another folder, or create a log with `farmwatch up`",
     "SchemaTooNew": "where a newer farmwatch wrote it, upgrade this process; otherwise restore the log from a backup",
     "TopicMismatch": "set log.partitions to the old number, or another log.prefix",
-    "NoSiteTest": "run `farmwatch calibrate` on labelled pages that name their sites, or set p0 and p1 in [tally.sprt]",
+    "NoSiteTest": "run `farmwatch lab calibrate` on labelled pages with their sites, or set p0 and p1 in [tally.sprt]",
     "NotDownloaded": (
         "run `hf download {model} --revision {revision}` on a machine with access to the hub, or set a folder that"
         " holds the model"
@@ -65,11 +65,11 @@ REMEDIES: dict[str, str] = {
         " press Ctrl-C or send SIGTERM"
     ),
     "Uncalibrated": (
-        "run `farmwatch calibrate --detector {detector} --labels FILE` on labelled texts, and name the file that it"
+        "run `farmwatch lab calibrate --detector {detector} --labels FILE` on labelled texts, and name the file that it"
         " writes in score.thresholds"
     ),
-    "UnknownThresholds": "use a published name, or the file (….json) that `farmwatch calibrate` wrote",
-    "UnknownTopic": "run `farmwatch topics --create`",
+    "UnknownThresholds": "use a published name, or the file (….json) that `farmwatch lab calibrate` wrote",
+    "UnknownTopic": "run `farmwatch log topics --create`",
     "UnreadableMethod": "use the version of farmwatch that began the run, or replay again",
     "UsageError epoch": (
         "use the settings of the run, {settings}, not {configured}, and the versions of farmwatch and its"

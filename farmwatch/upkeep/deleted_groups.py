@@ -53,7 +53,7 @@ class RereadingGroup:
         topics = " and ".join(f"{topic} ({counted(count, 'record')})" for topic, count in self.records.items())
         return (
             f"the group {self.group} {self.why}, so it reads {topics} again from the beginning: rates stay right, but"
-            f" the work is done twice{', and `farmwatch audit` finds duplicate records' if self.duplicates else ''}"
+            f" the work is done twice{', and `farmwatch doctor audit` finds duplicates' if self.duplicates else ''}"
         )
 
 

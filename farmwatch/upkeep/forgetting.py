@@ -108,7 +108,7 @@ def forget_hosts(config: Config, hosts: Sequence[str], on_progress: Progress, *,
             create_missing(log, config)
         if unknown := sorted(set(hosts) - known_hosts(log, hosts, folder)):
             raise NotFound(
-                f"there is nothing of {', '.join(unknown)}: nothing was removed; `farmwatch exclude` keeps the crawl"
+                f"there is nothing of {', '.join(unknown)}: none was removed; `farmwatch crawl exclude` keeps the crawl"
                 " away from a host"
             )
         if not sure:
@@ -177,7 +177,7 @@ class Forgetting:
             if self.monotonic() > give_up_at:
                 raise LogUnavailable(
                     f"state of the hosts is still in {', '.join(sorted(left))}: stop the roles that own it"
-                    " (`farmwatch topics` names groups), and repeat the command"
+                    " (`farmwatch log topics` names groups), and repeat the command"
                 )
             self.sleep(_LOOK_S)
 

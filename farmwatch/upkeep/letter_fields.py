@@ -1,4 +1,4 @@
-"""A dead letter as JSON, and by its id, for `farmwatch dead` and the console."""
+"""A dead letter as JSON, and by its id, for `farmwatch log dead` and the console."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def existing_letter(log: Log, letter: str) -> StoredLetter:
     """The letter with this id. Raises NotFound, UsageError."""
     stored = read_letter(log, *place_of(letter))
     if stored is None:
-        raise NotFound(f"there is no dead letter {letter}: `farmwatch dead list --each` lists them")
+        raise NotFound(f"there is no dead letter {letter}: `farmwatch log dead list --each` lists them")
     return stored
 
 

@@ -1,4 +1,4 @@
-"""`farmwatch train-articles`: labelled pages → an article model, and its errors on sites that it did not see."""
+"""`farmwatch lab train-articles`: labelled pages → an article model, and its errors on sites that it did not see."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from farmwatch.commands.inputs.labelled import Labels, labelled
 from farmwatch.commands.options import DEFAULTS, Common, Jobs
+from farmwatch.commands.runs.labelled import Labels, labelled
 from farmwatch.labels.labelled_pages import LabelledPages
 from farmwatch.terminal.messages import counting, put, put_table
 from filters.articles.inputs import MEANINGS

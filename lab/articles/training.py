@@ -61,7 +61,7 @@ class TrainingPages:
         self.learned = [page for page in self.pages if page.inputs is not None]
         kinds = {page.kind for page in self.labelled if page.inputs is not None}
         if not kinds:
-            raise TooFewLabels("no page with a main text has a page_type: label pages with `farmwatch label`")
+            raise TooFewLabels("no page with a main text has a page_type: label pages with `farmwatch review label`")
         if PageClass.ARTICLE not in kinds:
             raise TooFewLabels(f"no page_type is 'article', there are {', '.join(sorted(kinds))}: label articles too")
         if len(kinds) == 1:

@@ -1,4 +1,4 @@
-"""`farmwatch train-detector`: labelled texts → weights, and the numbers measured with them.
+"""`farmwatch lab train-detector`: labelled texts → weights, and the numbers measured with them.
 
 The same files, seed and library versions give the same bytes on one machine; docs/how-to/train-detector.md has the
 effect of another processor.

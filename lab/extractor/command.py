@@ -1,4 +1,4 @@
-"""`farmwatch train-extractor`: labelled pages → a model of the extractor `blocks`, and its texts on other domains."""
+"""`farmwatch lab train-extractor`: labelled pages → a model of `blocks`, and its texts on other domains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`farmwatch train-sites`: page scores of labelled sites → the numbers of the site method `deciles`.
+"""`farmwatch lab train-sites`: page scores of labelled sites → the numbers of the site method `deciles`.
 
 The errors are measured by leaving one site out: each site is judged by numbers that were learned without it, at 15
 pages, drawn with a fixed seed.

@@ -1,1 +1,1 @@
-"""`farmwatch templates`: web archives in, content and boilerplate of their pages out."""
+"""`farmwatch lab templates`: web archives in, content and boilerplate of their pages out."""

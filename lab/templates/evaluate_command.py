@@ -1,4 +1,4 @@
-"""`farmwatch templates evaluate`: the methods on archived pages that people have labelled."""
+"""`farmwatch lab templates evaluate`: the methods on archived pages that people have labelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`farmwatch templates split`: the pages of web archives, split into content and boilerplate.
+"""`farmwatch lab templates split`: the pages of web archives, split into content and boilerplate.
 
 Its folder has two files for each page, and report.jsonl.
 """

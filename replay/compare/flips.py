@@ -21,7 +21,7 @@ from stream.processing.topic_reader import messages_at, records_of
 from stream.schema.records import Features, Record, Verdict
 
 MAX_SAMPLE = 1000  # flips; each is in memory with its text
-TEXT_CAP_CHARACTERS = 200_000  # of a text, as in `farmwatch label`; hostile pages have megabytes
+TEXT_CAP_CHARACTERS = 200_000  # of a text, as in `farmwatch review label`; hostile pages have megabytes
 _CLOCK_SKEW_MS = 60_000  # between a fetch and the log
 _LOOKUPS = 32  # of offsets by time: each may read all times of a topic
 _READERS = 16  # reads of a partition: each may be a new connection

@@ -1,4 +1,4 @@
-"""The report of `farmwatch calibrate`. Every share has its counts."""
+"""The report of `farmwatch lab calibrate`. Every share has its counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stages as functions on plain rows, for `farmwatch score`, `tally` and `estimate` without a log.
+"""The stages as functions on plain rows, for `farmwatch lab score`, `tally` and `estimate` without a log.
 
 The field names of these structs are the columns of the pipes' JSON lines: do not change them.
 """

@@ -1,7 +1,7 @@
 """Threshold sets: the score at which a detector's flag turns from human to llm.
 
 A set belongs to one detector. Its digest is part of the identity under which scores are kept, so that flags of two
-thresholds are never pooled. `farmwatch calibrate` writes sets from labelled texts. The authors of Binoculars published
+thresholds are never pooled. Calibration writes sets from labelled texts. The authors of Binoculars published
 two for one pair, Falcon-7B as observer and its instruct sibling as performer, in bfloat16 and on the first 512 tokens
 (arXiv 2401.12070, and their code): `accuracy` with the best F1, `low-fpr` at a false-positive rate of .01 %.
 docs/explanation/calibration.md has their errors on real pages.

@@ -1,4 +1,4 @@
-"""`farmwatch crawl` and `farmwatch frontier` as their users run them, over real HTTP on loopback."""
+"""`farmwatch crawl` and `farmwatch crawl frontier` as their users run them, over real HTTP on loopback."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ LOOKING = [
     ["sites"],
     ["topics"],
     ["audit"],
-    ["explain", URL],
+    ["page", URL],
     ["compare", "first", "first"],
     ["runs"],
     ["cutover"],

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of `farmwatch forget`: running it again completes the removal."""
+"""kill -9 in the middle of `farmwatch crawl forget`: running it again completes the removal."""
 
 from __future__ import annotations
 

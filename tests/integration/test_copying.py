@@ -229,7 +229,7 @@ def test_an_interrupted_copy_is_no_log_and_begins_anew(tmp_path: Path) -> None:
 
             with pytest.raises(Stopped):
                 copy_log(source.log, target, stop)
-            with pytest.raises(StreamError, match="unfinished copy: run the same `farmwatch copy` again"):
+            with pytest.raises(StreamError, match="unfinished copy: run the same `farmwatch log copy` again"):
                 create_topics(target, config)
             with pytest.raises(StreamError, match="is an unfinished copy itself"):
                 copy_log(target, source.log)

@@ -2,7 +2,7 @@
 
 The model and its report are those of
 
-    farmwatch train-extractor PAGES --out FOLDER --source SOURCE …
+    farmwatch lab train-extractor PAGES --out FOLDER --source SOURCE …
 
 with each of aeb, cleaneval, cleanportaleval, readability, trafilatura_eval and wcxb; PAGES has the file LICENSE for the
 sources with a known one. The model is filters/extraction/learned/blocks.json, its report

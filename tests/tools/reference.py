@@ -49,7 +49,7 @@ _CONDITIONS = {
 }
 _WIDEST = (ranges.TEN_YEARS_S, ranges.MOST, ranges.MOST_BYTES)  # bounds that all numbers share, given once per page
 _TOPICS = {  # name -> key, writers
-    "hits": ("site", "`farmwatch search`, `crawl --hits`, `up --hits`, `import`"),
+    "hits": ("site", "`farmwatch hits`, `crawl --hits`, `up --hits`, `log import`"),
     "pages": ("site", "CRAWL; archived pages: `import`, `search --source commoncrawl`; canary pages: TALLY"),
     "features": ("site", "MEASURE"),
     "verdicts": ("site", "JUDGE"),
@@ -87,7 +87,7 @@ def configuration_page() -> str:
         _MADE,
         "# Configuration\n",
         "One TOML file: `--config FILE`, else `./farmwatch.toml`, else `$XDG_CONFIG_HOME/farmwatch/farmwatch.toml`.",
-        "Precedence: flag (`--set PATH=VALUE`) > environment > file > default; `farmwatch config show` prints each",
+        "Precedence: flag (`--set PATH=VALUE`) > environment > file > default; `farmwatch doctor config` prints each",
         "value with where it came from. An unknown key or a wrong type is an error that names the path; an unknown",
         "`FARMWATCH_` variable is a warning. A number has to be finite and in the range beside it; where that has no",
         f"upper end, seconds end at {ranges.TEN_YEARS_S:,} (ten years), bytes at {ranges.MOST_BYTES:,}, counts at",
@@ -134,7 +134,7 @@ def metrics_page() -> str:
         "bounded: never a URL or a site. The label `run` is bounded by the number of runs; until it ends, a process",
         "keeps the series of each run that it has counted for (SCORE: of all that asked for scores). Every series has",
         "the label `role`: crawl, measure, judge, score, tally, console, replay (`farmwatch replay`) or search",
-        "(`farmwatch search`). The last metrics of the table are those of the process and its Python.\n",
+        "(`farmwatch hits search`). The last metrics of the table are those of the process and its Python.\n",
         "| metric | kind | labels | meaning |",
         "|---|---|---|---|",
     ]
@@ -184,7 +184,7 @@ def structure_table() -> str:
     lines = [
         "## Structure measures\n",
         "Measured on every page that can be parsed, also on one without a main text; the article model reads them.",
-        "`farmwatch explain --verbose` shows them. Unknown are the shares and ratios of a page without visible text,",
+        "`farmwatch page --verbose` shows them. Unknown are the shares and ratios of a page without visible text,",
         "and the measures of a part that the page lacks, such as its types or its h1.\n",
         "| measure | meaning |",
         "|---|---|",
@@ -241,7 +241,7 @@ def topics_table() -> str:
 
 
 def exports_table() -> str:
-    """The columns of each table of `farmwatch export`; (J): JSON text in CSV and Parquet."""
+    """The columns of each table of `farmwatch log export`; (J): JSON text in CSV and Parquet."""
     lines = ["| table | columns |", "|---|---|"]
     for what in get_args(What):
         columns = columns_of_table(what, 0)

@@ -6,7 +6,7 @@ FARMWATCH_LONG (`make real`) all pages.
 `default` asks the article model, which learned from these pages. So it is judged out of fold: each page by a model that
 saw no page of its site. The shipped model is that of
 
-    farmwatch train-articles PAGES --articles aeb=0.3 --articles readability=0.3 --articles trafilatura_eval=0.3
+    farmwatch lab train-articles PAGES --articles aeb=0.3 --articles readability=0.3 --articles trafilatura_eval=0.3
         --articles dragnet=0.15 --out filters/articles/articles.json
 
 A page is of known human origin if its metadata dates it before November 2022, or if its collection is older.

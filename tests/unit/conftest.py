@@ -39,7 +39,7 @@ def finished(tmp_path: Path) -> str:
 def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests that read scores: which weights are shipped does not matter to them."""
     stand_in = StandInDetector()
-    monkeypatch.setattr("farmwatch.commands.results.explain.load_configured_detector", lambda config: stand_in)
+    monkeypatch.setattr("farmwatch.commands.answers.page.load_configured_detector", lambda config: stand_in)
     for user in ("runs.configured", "live.live_run", "engine.plan"):
         monkeypatch.setattr(f"replay.{user}.tally_identity", lambda config: stand_in.identity)
     monkeypatch.setattr(

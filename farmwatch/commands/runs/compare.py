@@ -36,7 +36,9 @@ def compare(
     resamples: Annotated[int, Parameter(help="Resamples of the bootstrap: 100 to 100000.")] = 2000,
     text: Annotated[bool, Parameter(negative="", help="Also print the texts of the sample.")] = False,
     html: Annotated[Path | None, Parameter(help="Also write a report: one self-contained HTML file.")] = None,
-    out: Annotated[Path | None, Parameter(help="Also write the sample as JSON lines, for `farmwatch label`.")] = None,
+    out: Annotated[
+        Path | None, Parameter(help="Also write the sample as JSON lines, for `farmwatch review label`.")
+    ] = None,
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
@@ -60,7 +62,7 @@ def compare(
     warnings = caveats(config, dict.fromkeys((compared.a.detector, compared.b.detector)))
     if out is not None:
         out.write_text(label_lines(compared, config.log.url), encoding="utf-8")
-        judge = f"; to judge them: farmwatch label {out}" if compared.sample else ""
+        judge = f"; to judge them: farmwatch review label {out}" if compared.sample else ""
         message(f"{out}: {counted(len(compared.sample), 'flip')}{judge}")
     if html is not None:
         from farmwatch.runs.report import render

@@ -1,4 +1,4 @@
-"""Variants of `farmwatch templates` on the labelled crosses, and single-page extractors on the same nodes.
+"""Variants of `farmwatch lab templates` on the labelled crosses, and single-page extractors on the same nodes.
 
     python -m tests.bench.studies.template_variants
 

@@ -1,4 +1,4 @@
-"""The contract of all logs: the operations that only `farmwatch copy` needs."""
+"""The contract of all logs: the operations that only `farmwatch log copy` needs."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import sys
 from functools import partial
 
 from farmwatch.__main__ import main
-from farmwatch.commands.daemon import running
+from farmwatch.commands.start import running
 from farmwatch.daemon import maintenance
 from farmwatch.daemon.supervisor import Supervisor
 

@@ -38,10 +38,10 @@ def assert_same(farmwatch: Runner, log: str) -> None:
     line = farmwatch("rate", log, "--json").json
     assert tuple(round(line[name], 3) for name in ("share", "low", "high")) == SHARE
     assert (line["run"], line["scored_sites"], line["sites"], line["labelled"]) == ("notes", 48, 53, 47)
-    audited = farmwatch("audit", log, "--json").json
+    audited = farmwatch("doctor", "audit", log, "--json").json
     assert audited["ok"]
     assert {name: step["records"] for name, step in audited["steps"].items() if name in STEPS} == STEPS
-    assert farmwatch("audit", log, "--run", "again", "--json").code == 0
+    assert farmwatch("doctor", "audit", log, "--run", "again", "--json").code == 0
 
 
 def test_a_log_of_then_opens_with_its_share_and_a_clean_audit(farmwatch: Runner, golden: str) -> None:
@@ -51,14 +51,14 @@ def test_a_log_of_then_opens_with_its_share_and_a_clean_audit(farmwatch: Runner,
 
 def test_its_canaries_runs_terms_and_panel_are_read(farmwatch: Runner, golden: str) -> None:
     """The verdicts on its canaries, its runs with the cutover, the terms of its first run and its panel are as then."""
-    canaries = json.loads(farmwatch("canaries", golden, "--json").out.splitlines()[0])
+    canaries = json.loads(farmwatch("review", "canaries", golden, "--json").out.splitlines()[0])
     assert canaries["present_round"] == {"sent": 4, "through": 4}
     assert canaries["pages"]["llm"] == {"sent": 8, "measured": 8, "kept": 8, "scored": 8, "flagged": 6}
     states = {run["run"]: run["state"] for run in farmwatch("runs", golden, "--json").lines}
     assert states == {"first": "was live", "notes": "live", "again": "done"}
     sites = farmwatch("sites", golden, "--run", "first", "--json").lines
     assert sum(site["term"] == 1 for site in sites) > 40
-    panel = json.loads(farmwatch("panel", "show", golden, "--json").out.splitlines()[0])
+    panel = json.loads(farmwatch("review", "panel", "show", golden, "--json").out.splitlines()[0])
     assert panel["sites"] == 12
 
 
@@ -70,7 +70,7 @@ def test_its_copy_on_kafka_has_the_same_share(
 
     monkeypatch.setenv("FARMWATCH_LOG_STATE_FOLDER", str(tmp_path / "state"))
     kafka = f"kafka:{broker()}"
-    copied = farmwatch("copy", "--from", golden.removeprefix("--log="), "--to", kafka)
+    copied = farmwatch("log", "copy", "--from", golden.removeprefix("--log="), "--to", kafka)
     assert copied.code == 0, copied.err
     assert_same(farmwatch, f"--log={kafka}")
 

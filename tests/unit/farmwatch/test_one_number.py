@@ -111,14 +111,14 @@ def test_every_command_shows_the_same_share_in_the_same_interval(
     assert gauges == {"low": rate["look_low"], "point": rate["share"], "high": rate["look_high"]}
 
     bundle = tmp_path / "bundle"
-    assert farmwatch("release", bundle, *flags).code == Exit.OK
+    assert farmwatch("log", "release", bundle, *flags).code == Exit.OK
     released = json.loads((bundle / "rate.json").read_text())
     assert {name: released[name] for name in SHARE} == wanted and released["text"] == rate["text"]
     assert rate["text"] in (bundle / "README.md").read_text() and rate["text"] in (bundle / "CITATION.cff").read_text()
 
     lines = tmp_path / "sites.jsonl"
     lines.write_text(farmwatch("sites", "--json", "--limit", "0", "--log", url).out)
-    estimated = farmwatch("estimate", str(lines)).json
+    estimated = farmwatch("lab", "estimate", str(lines)).json
     assert ({name: estimated[name] for name in SHARE} == wanted) is not by_people
 
 
@@ -129,14 +129,14 @@ def test_a_bundle_alone_gives_its_share(farmwatch: Runner, url: str, tmp_path: P
     review = ["--set", f"rate.review={labels}"] if by_people else []
     more = ["--set", "rate.confidence=0.9", *review]
     rate = farmwatch("rate", "--json", "--log", url, *more).json
-    farmwatch("release", "bundle", "--log", url, *more)
+    farmwatch("log", "release", "bundle", "--log", url, *more)
     Path(labels).unlink()
     shutil.rmtree(tmp_path / "log")
     bundle = tmp_path / "bundle"
     assert (bundle / LABELS_FILE).exists() is by_people
 
     def audited() -> tuple[int, dict[str, Any]]:
-        ran = farmwatch("audit", bundle, "--json")
+        ran = farmwatch("doctor", "audit", bundle, "--json")
         return ran.code, ran.json
 
     code, found = audited()
@@ -157,10 +157,10 @@ def test_a_bundle_does_not_name_forgotten_hosts(farmwatch: Runner, url: str, tmp
     with closing(open_log(url)) as log:
         log.append(Forgotten(log).outputs(NAMES[0], ForgottenHost(at=1, by="me")))
     rate = farmwatch("rate", "--json", *settings).json
-    farmwatch("release", "bundle", *settings)
+    farmwatch("log", "release", "bundle", *settings)
     bundle = tmp_path / "bundle"
     assert not any(NAMES[0] in file.read_text() for file in bundle.iterdir())
-    found = farmwatch("audit", "bundle", "--json").json
+    found = farmwatch("doctor", "audit", "bundle", "--json").json
     assert found["ok"] and {name: found["recomputed"][name] for name in SHARE} == {name: rate[name] for name in SHARE}
     assert (rate["scored_sites"], found["recomputed"]["labelled"]) == (SITES - 1, 79)
 
@@ -168,9 +168,9 @@ def test_a_bundle_does_not_name_forgotten_hosts(farmwatch: Runner, url: str, tmp
 @pytest.mark.parametrize("lost", ["SHA256SUMS", "rate.json", "sites.jsonl"])
 def test_a_folder_that_is_no_bundle_is_refused(farmwatch: Runner, url: str, tmp_path: Path, lost: str) -> None:
     """A folder without one of the files of a bundle is not audited."""
-    farmwatch("release", "bundle", "--log", url)
+    farmwatch("log", "release", "bundle", "--log", url)
     (tmp_path / "bundle" / lost).unlink()
-    ran = farmwatch("audit", "bundle")
+    ran = farmwatch("doctor", "audit", "bundle")
     assert (ran.code, lost in ran.err, ran.out) == (Exit.UNAVAILABLE, True, "")
 
 

@@ -83,9 +83,12 @@ def test_the_command_ends_with_0_while_records_wait(at_rest: CutoverWorld, farmw
     """The last line counts the records by stage; JSON has the same."""
     at_rest.log.reset("measure", PAGES, [0] * PARTITIONS)
     pages = sum(len(list(at_rest.log.read(PAGES, partition))) for partition in range(PARTITIONS))
-    ran, said = farmwatch("audit", "--log", at_rest.config.log.url), f"{pages} records wait (measure: {pages})"
+    ran, said = (
+        farmwatch("doctor", "audit", "--log", at_rest.config.log.url),
+        f"{pages} records wait (measure: {pages})",
+    )
     assert (ran.code, ran.err.splitlines()[-1]) == (Exit.OK, f"audit: nothing broken; {said}")
-    told = farmwatch("audit", "--json", "--log", at_rest.config.log.url).json
+    told = farmwatch("doctor", "audit", "--json", "--log", at_rest.config.log.url).json
     assert (told["ok"], told["settled"], told["waiting"]["measure"]) == (True, False, pages)
 
 
@@ -239,7 +242,7 @@ def test_an_unpassed_gap_is_reported(at_rest: CutoverWorld, farmwatch: Runner) -
     read = [2] * PARTITIONS
     log.reset("measure", PAGES, read)
     log.expire(max(m.timestamp_ms for m in log.read(PAGES, 0)) + 31 * DAY_MS)
-    ran = farmwatch("audit", "--log", at_rest.config.log.url)
+    ran = farmwatch("doctor", "audit", "--log", at_rest.config.log.url)
     assert ran.code == Exit.PROBLEM
     for partition, end in enumerate(ends):
         told = f"lost: pages/{partition}: {end - 2} records from offset 2 on were removed by retention before MEASURE"

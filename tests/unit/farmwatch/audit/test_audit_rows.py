@@ -103,16 +103,16 @@ def test_rows_that_tally_made_are_proved_and_so_is_the_rate(world: CutoverWorld)
 def test_the_command_names_them_and_ends_with_1(world: CutoverWorld, farmwatch: Runner) -> None:
     """Broken rows are on stderr and in the JSON; before the change the command ends with 0 and "clean"."""
     at = ("--log", world.config.log.url)
-    ran = farmwatch("audit", *at)
+    ran = farmwatch("doctor", "audit", *at)
     assert (ran.code, ran.err.splitlines()[-1]) == (Exit.OK, "audit: clean")
     rewrite(world, rows_of(world)[HUMAN], verdict="llm")
-    ran = farmwatch("audit", *at)
+    ran = farmwatch("doctor", "audit", *at)
     assert ran.code == Exit.PROBLEM
     assert f"broken: {TALLIED}: {HUMAN} ({HUMAN}): row says verdict llm, the log says human" in ran.err
     found, stored = f"{SHARE}; {judged(3)}", f"{SHARE}; {judged(4)}"
     assert f"share recomputed from the log: {found}; the stored rows give {stored}" in ran.err
     assert ran.err.splitlines()[-1] == "audit: 1 record is unaccounted for, the share differs"
-    ran = farmwatch("audit", "--json", *at)
+    ran = farmwatch("doctor", "audit", "--json", *at)
     told = ran.json
     (rate,) = told["rates"]
     assert (ran.code, told["ok"], rate["ok"]) == (Exit.PROBLEM, False, False)

@@ -193,8 +193,8 @@ def test_an_unknown_run_is_refused(world: CutoverWorld, farmwatch: Runner) -> No
     """The message lists the existing runs; exit code 1."""
     with pytest.raises(NotFound, match="the runs of this log: first"):
         audit(world.log, "nope")
-    ran = farmwatch("audit", "--run", "nope", "--log", world.config.log.url)
+    ran = farmwatch("doctor", "audit", "--run", "nope", "--log", world.config.log.url)
     assert (ran.code, "there is no run 'nope'" in ran.err) == (Exit.PROBLEM, True)
     world.replay(world.begin("r1"))
-    ran = farmwatch("audit", "--run", "r1", "--log", world.config.log.url)
+    ran = farmwatch("doctor", "audit", "--run", "r1", "--log", world.config.log.url)
     assert ran.code == Exit.OK and "features -> verdicts\t30\t30" in ran.out

@@ -205,7 +205,7 @@ def test_llm_sites_are_made_of_folders(farmwatch: Runner, tmp_path: Path) -> Non
     texts(folder / "Model A!", 40)
     texts(folder / "small", 14)
     (folder / "Model A!" / "bad.txt").write_bytes(b"\xff\xfe\xfa")
-    ran = farmwatch("canaries", "make", "made.jsonl.zst", "--llm", folder)
+    ran = farmwatch("review", "canaries", "make", "made.jsonl.zst", "--llm", folder)
     assert (ran.code, ran.out) == (Exit.PROBLEM, "llm: 2 sites, 40 pages\n")  # too few to correct a share
     assert "1 page skipped: no UTF-8\n" in ran.err and "1 llm site left out: fewer than 15 pages\n" in ran.err
     assert "fewer than 20 sites of a truth" in ran.err
@@ -221,7 +221,7 @@ def test_human_sites_are_made_of_old_captures(farmwatch: Runner, tmp_path: Path)
         "new.warc.gz": warc("new.example", 18, NEW),
     }.items():
         (tmp_path / name).write_bytes(content)
-    ran = farmwatch(*("canaries", "make", "made.jsonl", "--human", "old.warc.gz", "--human", "new.warc.gz"))
+    ran = farmwatch(*("review", "canaries", "make", "made.jsonl", "--human", "old.warc.gz", "--human", "new.warc.gz"))
     assert (ran.code, ran.out) == (Exit.PROBLEM, "human: 1 site, 18 pages\n")
     assert "18 pages skipped: captured in November 2022 or later\n" in ran.err
     (site,) = sites(tmp_path / "made.jsonl", "human")
@@ -244,9 +244,9 @@ def test_human_sites_come_from_common_crawl_over_a_log(farmwatch: Runner, tmp_pa
         options = {"crawl": "CC-MAIN-2021-31", "url": engine.url, "data_url": engine.url, "rate": "100", "pages": "1"}
         settings = [part for name, text in options.items() for part in ("--set", f"search.commoncrawl.{name}={text}")]
         where = ("--log", f"sqlite:{tmp_path / 'old'}", "--set", "crawl.contact=https://contact.example/")
-        ran = farmwatch("search", "--source", "commoncrawl", "--queries", "hosts.txt", *settings, *where)
+        ran = farmwatch("hits", "search", "--source", "commoncrawl", "--queries", "hosts.txt", *settings, *where)
     assert ran.code == Exit.OK, ran.err
-    ran = farmwatch(*("canaries", "make", "made.jsonl.gz", "--human", f"sqlite:{tmp_path / 'old'}"))
+    ran = farmwatch(*("review", "canaries", "make", "made.jsonl.gz", "--human", f"sqlite:{tmp_path / 'old'}"))
     assert (ran.code, ran.out) == (Exit.PROBLEM, "human: 1 site, 16 pages\n")
     assert [site.label for site in sites(tmp_path / "made.jsonl.gz", "human")] == ["a-example"]
 
@@ -266,7 +266,7 @@ def test_what_cannot_be_made_is_refused(
     """With exit code 2; no file is made or changed."""
     (tmp_path / "there.jsonl").write_text("kept")
     texts(tmp_path / "texts", 3)
-    ran = farmwatch("canaries", "make", *arguments)
+    ran = farmwatch("review", "canaries", "make", *arguments)
     assert (ran.code, ran.out) == (Exit.USAGE, "") and said in ran.err
     assert not (tmp_path / "made.jsonl").exists() and (tmp_path / "there.jsonl").read_text() == "kept"
 
@@ -275,6 +275,6 @@ def test_a_place_that_cannot_be_written_is_named(farmwatch: Runner, tmp_path: Pa
     """With exit code 3; a text above the cap is counted."""
     texts(tmp_path / "texts", 15)
     (tmp_path / "texts" / "long.txt").write_text("x" * 100_001)
-    ran = farmwatch("canaries", "make", "no/such/folder/made.jsonl", "--llm", "texts")
+    ran = farmwatch("review", "canaries", "make", "no/such/folder/made.jsonl", "--llm", "texts")
     assert ran.code == Exit.UNAVAILABLE and "cannot be written" in ran.err
     assert "1 page skipped: empty, or above 100,000 bytes of text" in ran.err

@@ -27,17 +27,17 @@ def test_the_restored_log_has_the_same_tables_and_a_clean_audit(
     with cutover_world("embedded", tmp_path, monkeypatch) as world:
         tallied(world)
         url = world.config.log.url
-        assert farmwatch("backup", "kept", "--log", url).code == Exit.OK
-        ran = farmwatch("restore", "kept", "--log", "sqlite:new")
+        assert farmwatch("log", "backup", "kept", "--log", url).code == Exit.OK
+        ran = farmwatch("log", "restore", "kept", "--log", "sqlite:new")
         assert (ran.code, ran.err) == (
             Exit.OK,
-            "restored into sqlite:new; `farmwatch audit --log sqlite:new` proves it\n",
+            "restored into sqlite:new; `farmwatch doctor audit --log sqlite:new` proves it\n",
         )
         for command in (["sites"], ["rate", "--json"], ["topics"], ["audit"]):
             expected = farmwatch(*command, "--log", url)
             found = farmwatch(*command, "--log", "sqlite:new")
             assert (found.code, found.out, found.err) == (expected.code, expected.out, expected.err), command
-        assert farmwatch("audit", "--log", "sqlite:new").err.endswith("audit: clean\n")
+        assert farmwatch("doctor", "audit", "--log", "sqlite:new").err.endswith("audit: clean\n")
 
 
 @pytest.mark.parametrize("command", ["backup", "restore"])
@@ -45,14 +45,14 @@ def test_a_log_on_kafka_is_refused_with_the_tools_for_it(farmwatch: Runner, tmp_
     """Nothing is asked of the broker; replication, mirroring and `copy` are named."""
     (tmp_path / "folder").mkdir()
     ran = farmwatch(command, "folder", "--log", "kafka:127.0.0.1:9")
-    assert (ran.code, "replication and mirroring; `farmwatch copy`" in ran.err) == (Exit.USAGE, True)
+    assert (ran.code, "replication and mirroring; `farmwatch log copy`" in ran.err) == (Exit.USAGE, True)
 
 
 def test_a_missing_log_or_backup_is_named(farmwatch: Runner, tmp_path: Path) -> None:
     """No empty backup is made of a wrong folder."""
-    ran = farmwatch("backup", "kept", "--log", "sqlite:nowhere")
+    ran = farmwatch("log", "backup", "kept", "--log", "sqlite:nowhere")
     assert (ran.code, "sqlite:nowhere: there is no log to back up" in ran.err) == (Exit.UNAVAILABLE, True)
-    ran = farmwatch("restore", "kept", "--log", "sqlite:new")
+    ran = farmwatch("log", "restore", "kept", "--log", "sqlite:new")
     assert (ran.code, ran.err) == (Exit.USAGE, "farmwatch: kept: no such folder\n")
     assert list(tmp_path.iterdir()) == []
 
@@ -73,14 +73,14 @@ def test_a_killed_copy_is_refused_by_every_command(farmwatch: Runner, tmp_path: 
         ran = farmwatch(*command, "--log", "sqlite:b")
         assert (ran.code, "unfinished copy: run the same" in ran.err) == (Exit.UNAVAILABLE, True)
     assert "unfinished copy: run the same" in farmwatch("doctor", "--log", "sqlite:b").out.replace("\n" + " " * 19, " ")
-    ran = farmwatch("copy", "--from", "sqlite:a", "--to", "sqlite:b")
+    ran = farmwatch("log", "copy", "--from", "sqlite:a", "--to", "sqlite:b")
     assert (ran.code, ran.err.splitlines()[0]) == (Exit.OK, "copied 1 record and 0 entries of state")
-    assert farmwatch("topics", "--log", "sqlite:b").code == Exit.OK
+    assert farmwatch("log", "topics", "--log", "sqlite:b").code == Exit.OK
 
 
 def test_a_folder_without_a_log_is_named(farmwatch: Runner, tmp_path: Path) -> None:
     """A folder without a log is named and stays unchanged; a copy of a log onto itself is refused."""
-    ran = farmwatch("copy", "--from", "sqlite:a", "--to", "sqlite:b")
+    ran = farmwatch("log", "copy", "--from", "sqlite:a", "--to", "sqlite:b")
     assert (ran.code, ran.err) == (Exit.UNAVAILABLE, "farmwatch: sqlite:a: there is no log to copy\n")
-    assert farmwatch("copy", "--from", "sqlite:a", "--to", "sqlite:a").code == Exit.USAGE
+    assert farmwatch("log", "copy", "--from", "sqlite:a", "--to", "sqlite:a").code == Exit.USAGE
     assert list(tmp_path.iterdir()) == []

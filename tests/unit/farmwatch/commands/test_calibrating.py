@@ -1,4 +1,4 @@
-"""`farmwatch calibrate`: labels in three forms, its files, its output, and its refusals."""
+"""`farmwatch lab calibrate`: labels in three forms, its files, its output, and its refusals."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def labels(tmp_path: Path) -> Path:
 
 def run(farmwatch: Runner, labels: Path, *more: str | Path) -> Ran:
     """Run the command without the plot, with a rate that these few labels support."""
-    return farmwatch("calibrate", "--labels", labels, "--fpr", "0.05", "--no-plot", *more)
+    return farmwatch("lab", "calibrate", "--labels", labels, "--fpr", "0.05", "--no-plot", *more)
 
 
 def test_writes_a_set_that_scoring_takes(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
@@ -81,10 +81,10 @@ def test_never_writes_over_a_file_unasked(farmwatch: Runner, labels: Path, tmp_p
     """A second run is refused before any work and names the files; --force overwrites them."""
     run(farmwatch, labels)
     before = (tmp_path / "calibrated.json").read_bytes()
-    again = farmwatch("calibrate", "--labels", labels, "--fpr", "0.1", "--no-plot")
+    again = farmwatch("lab", "calibrate", "--labels", labels, "--fpr", "0.1", "--no-plot")
     assert again.code == 2 and "calibrated.json" in again.err and "--force" in again.err
     assert (tmp_path / "calibrated.json").read_bytes() == before
-    forced = farmwatch("calibrate", "--labels", labels, "--fpr", "0.1", "--no-plot", "--force")
+    forced = farmwatch("lab", "calibrate", "--labels", labels, "--fpr", "0.1", "--no-plot", "--force")
     assert forced.code == 0 and (tmp_path / "calibrated.json").read_bytes() != before
 
 
@@ -146,12 +146,12 @@ def test_bad_lines_are_told_and_skipped(farmwatch: Runner, tmp_path: Path) -> No
 
 
 def test_a_file_without_a_label_is_an_error(farmwatch: Runner, tmp_path: Path) -> None:
-    """Without labels, the message names the kind of line, or `farmwatch label`; a few unlabelled lines are skipped."""
+    """Without labels, the message names the kind of line, or `review label`; a few unlabelled lines are skipped."""
     texts = [{"text": f"text {number}"} for number in range(30)]
     ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", texts))
     assert ran.code == 3 and "texts.jsonl: no line has a label: a line is {label, text} or" in ran.err
     sample = jsonl(tmp_path / "flips.jsonl", [text | {"fetch_id": str(text)} for text in texts])
-    assert f"`farmwatch label {sample}` asks for those" in run(farmwatch, sample).err
+    assert f"`farmwatch review label {sample}` asks for those" in run(farmwatch, sample).err
     mixed = run(farmwatch, jsonl(tmp_path / "mixed.jsonl", [*texts, {"label": "llm", "text": "a"}, texts[0]]))
     lines = mixed.err.splitlines()
     assert lines[:20] == [f"line {number}: no label" for number in range(1, 21)]
@@ -169,7 +169,7 @@ def test_scores_without_an_owner_are_refused(farmwatch: Runner, tmp_path: Path) 
 @pytest.mark.parametrize(("option", "value"), [("--fpr", "0"), ("--fpr", "nan"), ("--name", "A B"), ("--name", "../x")])
 def test_senseless_options_are_refused(farmwatch: Runner, labels: Path, option: str, value: str) -> None:
     """A rate out of range, or a name that is no part of an identity or leads out of the folder: exit code 2."""
-    ran = farmwatch("calibrate", "--labels", labels, "--no-plot", option, value)
+    ran = farmwatch("lab", "calibrate", "--labels", labels, "--no-plot", option, value)
     assert ran.code == 2 and option in ran.err
 
 
@@ -186,8 +186,8 @@ class _Words:
 @pytest.fixture
 def words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replaces the configured detector."""
-    monkeypatch.setattr("farmwatch.commands.detectors.calibrate.load_detectors", lambda configured: [_Words()])
-    monkeypatch.setattr("farmwatch.commands.detectors.calibrate.detector_identities", lambda configured: [IDENTITY])
+    monkeypatch.setattr("farmwatch.commands.lab.calibrate.load_detectors", lambda configured: [_Words()])
+    monkeypatch.setattr("farmwatch.commands.lab.calibrate.detector_identities", lambda configured: [IDENTITY])
 
 
 def test_texts_are_scored(farmwatch: Runner, words: None, tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_a_text_that_the_detector_cannot_take_costs_itself_only(
                 raise PoisonText("a text that brings the device down")
             return super().score(texts)
 
-    monkeypatch.setattr("farmwatch.commands.detectors.calibrate.load_detectors", lambda configured: [Poisoned()])
+    monkeypatch.setattr("farmwatch.commands.lab.calibrate.load_detectors", lambda configured: [Poisoned()])
     lines = [{"label": row["label"], "text": f"{row['score']} {number}"} for number, row in enumerate(rows())]
     lines[70] = {"label": "human", "text": "1.0 poison"}
     ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", lines), "--json")
@@ -248,7 +248,7 @@ def test_draws_the_same_plot_twice(farmwatch: Runner, labels: Path) -> None:
     """PNG and SVG are identical each time, without a date or random id; the SVG is well-formed and has no script."""
     drawn = []
     for _ in range(2):
-        assert farmwatch("calibrate", "--labels", labels, "--fpr", "0.05", "--name", "one", "--force").code == 0
+        assert farmwatch("lab", "calibrate", "--labels", labels, "--fpr", "0.05", "--name", "one", "--force").code == 0
         drawn.append((Path("one.svg").read_bytes(), Path("one.png").read_bytes()))
     assert drawn[0] == drawn[1] and drawn[0][1].startswith(b"\x89PNG")
     tags = {element.tag.rpartition("}")[2] for element in ElementTree.parse("one.svg").iter()}
@@ -260,10 +260,10 @@ def test_without_matplotlib_it_says_what_to_install(
 ) -> None:
     """Without matplotlib, --plot ends before any scoring; by default numbers are written, a line names the package."""
     monkeypatch.setattr("scoring.calibration.plot.has_matplotlib", lambda: False)
-    ran = farmwatch("calibrate", "--labels", labels, "--fpr", "0.05", "--plot")
+    ran = farmwatch("lab", "calibrate", "--labels", labels, "--fpr", "0.05", "--plot")
     assert ran.code == 3 and "farmwatch[plots]" in ran.err
     assert not Path("calibrated.json").exists()
-    ran = farmwatch("calibrate", "--labels", labels, "--fpr", "0.05")
+    ran = farmwatch("lab", "calibrate", "--labels", labels, "--fpr", "0.05")
     assert ran.code == 0 and "no reliability plot" in ran.err and "farmwatch[plots]" in ran.err
     assert Path("calibrated.json").exists() and not Path("calibrated.png").exists()
 
@@ -291,7 +291,7 @@ def test_a_failing_plot_leaves_no_file(farmwatch: Runner, labels: Path, monkeypa
 
     monkeypatch.setattr("scoring.calibration.plot.draw", fail)
     with pytest.raises(RuntimeError, match="no font"):
-        farmwatch("calibrate", "--labels", labels, "--fpr", "0.05")
+        farmwatch("lab", "calibrate", "--labels", labels, "--fpr", "0.05")
     assert not list(Path().glob("calibrated.*"))
 
 
@@ -331,7 +331,7 @@ def test_labelled_texts_as_they_lie(farmwatch: Runner, shared: Path, tmp_path: P
         lines = packed.decompress(labels.read_bytes()).splitlines(keepends=True)
         labels = tmp_path / "some.jsonl.zst"
         labels.write_bytes(zstandard.compress(b"".join(lines[::3])))
-    ran = farmwatch("calibrate", "--labels", labels, "--no-plot", "--json")
+    ran = farmwatch("lab", "calibrate", "--labels", labels, "--no-plot", "--json")
     told = ran.json
     assert ran.code == 0, ran.err
     assert 0.5 < told["thresholds"]["threshold"] < 1

@@ -15,7 +15,7 @@ import pytest
 import structlog
 
 from farmwatch.commands.cli import app
-from farmwatch.commands.daemon.running import parse_roles
+from farmwatch.commands.start.running import parse_roles
 from farmwatch.terminal.messages import start_logging
 from stream.schema.roles import Role
 from stream.text.user_errors import Exit
@@ -58,18 +58,38 @@ def test_every_command_has_help(farmwatch: Runner, command: str) -> None:
     assert "Usage:" in ran.out
 
 
-@pytest.mark.parametrize("command", ["rate", "runs show"])
-def test_help_of_a_command_by_name(farmwatch: Runner, command: str) -> None:
-    """`farmwatch help COMMAND` prints the same as `farmwatch COMMAND --help`."""
-    assert farmwatch("help", *command.split()).out == farmwatch(*command.split(), "--help").out
+def test_at_most_twenty_words_stand_at_the_top(farmwatch: Runner) -> None:
+    """A newcomer reads one screen of commands."""
+    assert len([name for name in app if not name.startswith("-")]) <= 20
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        *((name, f"log {name}") for name in ("topics", "dead", "backup", "export", "release", "import", "upgrade")),
+        *((name, f"crawl {name}") for name in ("frontier", "exclude", "forget", "robots", "plan")),
+        *((name, f"lab {name}") for name in ("calibrate", "train-sites", "templates", "measure", "estimate")),
+        *((name, f"review {name}") for name in ("label", "panel", "canaries")),
+        ("explain", "page"),
+        ("audit", "doctor audit"),
+        ("config", "doctor config"),
+        ("search", "hits search"),
+    ],
+)
+def test_an_old_name_is_answered_with_the_new_one(farmwatch: Runner, old: str, new: str) -> None:
+    """Exit 2 and one line, whatever follows; the new name has help."""
+    ran = farmwatch(old, "--any", "thing")
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (Exit.USAGE, "", 1)
+    assert f"`farmwatch {new}`" in ran.err
+    assert farmwatch(*new.split(), "--help").code == Exit.OK
 
 
 def test_completion_knows_commands_and_options(farmwatch: Runner, tmp_path: Path) -> None:
     """Bash completes the names of commands, and of a command's options, by the printed script."""
     script = tmp_path / "completion"
-    script.write_text(farmwatch("completion", "bash").out)
+    script.write_text(farmwatch("doctor", "completion", "bash").out)
     asked = 'COMP_WORDS=(farmwatch {}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _farmwatch; echo "${{COMPREPLY[@]}}"'
-    for typed, expected in (("aud", "audit"), ("rate --hist", "--history")):
+    for typed, expected in (("compa", "compare"), ("rate --hist", "--history")):
         line = f"compopt() {{ :; }}; source {script}; {asked.format(typed)}"
         done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
         assert expected in done.stdout.split()
@@ -78,10 +98,9 @@ def test_completion_knows_commands_and_options(farmwatch: Runner, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["help", "audti"], "no command 'audti': see `farmwatch help audit`"),
         (["up", "--role", "jugde"], "no such role: jugde; there are crawl, measure, judge"),
         (["up", "--in-process", "--role", "judge,score"], "--in-process runs one role"),
-        (["config", "show", "--set", "crawl.delay_ms=1"], "farmwatch: crawl.delay_ms: unknown key"),
+        (["doctor", "config", "--set", "crawl.delay_ms=1"], "farmwatch: crawl.delay_ms: unknown key"),
         (["rate", "--log", "sqlite:a", "--set", "log.url=sqlite:b"], "--log and --set log.url both name the log"),
         (["rate", "--set", "log.partitions=2.5"], "log.partitions: expected int (from flag, the value is '2.5')"),
     ],
@@ -93,7 +112,7 @@ def test_a_near_miss_is_answered_with_the_cure(farmwatch: Runner, arguments: lis
     assert said in ran.err
 
 
-@pytest.mark.parametrize("arguments", [["nonsense"], ["rate", "--nonsense"], ["rate", "--by", "colour"], ["explain"]])
+@pytest.mark.parametrize("arguments", [["nonsense"], ["rate", "--nonsense"], ["rate", "--by", "colour"], ["page"]])
 def test_a_wrong_command_line_is_exit_2(farmwatch: Runner, arguments: list[str]) -> None:
     """Unknown commands, options and values, and missing arguments: a message on stderr, nothing on stdout."""
     ran = farmwatch(*arguments)
@@ -114,18 +133,18 @@ def test_a_wrong_command_line_is_exit_2(farmwatch: Runner, arguments: list[str])
         ("up.drain_s=1", "up.drain_s (1.0) is shorter than loop.drain_s"),
     ],
 )
-@pytest.mark.parametrize("command", [("config", "show"), ("up", "--log", "sqlite:/dev/null/log")])
+@pytest.mark.parametrize("command", [("doctor", "config"), ("up", "--log", "sqlite:/dev/null/log")])
 def test_config_show_refuses_what_up_refuses(
     farmwatch: Runner, command: tuple[str, ...], setting: str, said: str
 ) -> None:
-    """Bad values and contradictory settings end `up` and `config show` with exit 2 and the same single line."""
+    """Bad values and contradictory settings end `up` and `doctor config` with exit 2 and the same single line."""
     contact = () if setting.startswith("crawl.contact") else ("--set", "crawl.contact=owner@a.example")
     ran = farmwatch(*command, "--set", setting, *contact)
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (Exit.USAGE, "", 1)
     assert said in ran.err
 
 
-@pytest.mark.parametrize("command", ["measure -", "score -", "train-articles pages --out model.json"])
+@pytest.mark.parametrize("command", ["lab measure -", "lab score -", "lab train-articles pages --out model.json"])
 def test_an_absurd_number_of_processes_is_refused(farmwatch: Runner, command: str) -> None:
     """Before the first one starts."""
     ran = farmwatch(*command.split(), "--jobs", "1000000000")
@@ -150,7 +169,7 @@ def test_too_few_processes_are_one_line(farmwatch: Runner, monkeypatch: pytest.M
         farmwatch("rate")
 
 
-@pytest.mark.parametrize("command", ["rate", "frontier", "up", "config show"])
+@pytest.mark.parametrize("command", ["rate", "crawl frontier", "up", "doctor config"])
 @pytest.mark.parametrize("url", ["postgres:x", "memory:", "sqlite:", "sqlite:file", "kafka::9092", "kafka:a:99999"])
 def test_what_cannot_be_a_log_is_exit_2(farmwatch: Runner, tmp_path: Path, command: str, url: str) -> None:
     """A wrong URL form, a file in place of the folder, or a wrong address is one line that names the setting."""
@@ -171,7 +190,7 @@ def test_a_broker_that_is_away_is_told_at_once(farmwatch: Runner) -> None:
 def test_data_and_messages_have_a_stream_each(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unknown variable is a warning on stderr; the table on stdout is tab-separated, without escape codes."""
     monkeypatch.setenv("FARMWATCH_CRAWL_DELAYS", "1")
-    ran = farmwatch("config", "show")
+    ran = farmwatch("doctor", "config")
     assert (ran.code, "FARMWATCH_CRAWL_DELAYS" in ran.err, "DELAYS" in ran.out) == (Exit.OK, True, False)
     assert "\x1b" not in ran.out + ran.err
     assert "log.partitions\t2\tenv FARMWATCH_LOG_PARTITIONS" in ran.out.splitlines()
@@ -189,7 +208,7 @@ def test_training_without_the_extra_says_what_to_install(
     """Without scikit-learn, train-detector names the extra in place of a traceback."""
     monkeypatch.setitem(sys.modules, "sklearn", None)
     texts = tmp_path / "texts.jsonl"
-    ran = farmwatch("train-detector", texts, "--dev", texts, "--out", tmp_path / "out")
+    ran = farmwatch("lab", "train-detector", texts, "--dev", texts, "--out", tmp_path / "out")
     assert ran.code == Exit.UNAVAILABLE
     assert "farmwatch[train]" in ran.err
     assert not (tmp_path / "out").exists()
@@ -207,10 +226,10 @@ def test_help_is_wrapped_anew(farmwatch: Runner, command: str) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["config", "show", "--set", f"cr{STEERING}awl.delay_s=5"],
-        ["config", "show", "--set", f"crawl.contact=https://x{STEERING}"],
-        ["config", "show", "--config", f"no{STEERING}.toml"],
-        ["config", "show", "--config", "keys.toml"],
+        ["doctor", "config", "--set", f"cr{STEERING}awl.delay_s=5"],
+        ["doctor", "config", "--set", f"crawl.contact=https://x{STEERING}"],
+        ["doctor", "config", "--config", f"no{STEERING}.toml"],
+        ["doctor", "config", "--config", "keys.toml"],
         ["sites", "--log", f"sqlite:no{STEERING}"],
         ["topics", "--create", "--log", f"sqlite:made{STEERING}"],
         [f"si{STEERING}tes"],

@@ -1,4 +1,4 @@
-"""`farmwatch dead`: letters listed by reason, shown without control characters, retried and dropped."""
+"""`farmwatch log dead`: letters listed by reason, shown without control characters, retried and dropped."""
 
 from __future__ import annotations
 
@@ -35,45 +35,47 @@ def url(finished: str) -> str:
 
 def test_letters_are_listed_by_stage_and_reason(farmwatch: Runner, url: str) -> None:
     """With the number of open ones, the newest letter, and a line for each on request; both also as JSON."""
-    ran = farmwatch("dead", "list", "--log", url)
+    ran = farmwatch("log", "dead", "list", "--log", url)
     assert ran.code == Exit.OK
     heads, crawl, judge = (line.split("\t") for line in ran.out.splitlines())
     assert heads[:6] == ["stage", "run", "reason", "open", "settled", "newest"]
     assert (crawl[0], crawl[2:4], crawl[5]) == ("crawl", ["KeyError", "3"], "0/2")
     assert (judge[:4], judge[5]) == (["judge", "first", "ValueError", "1"], "0/3")
-    groups = farmwatch("dead", "list", "--log", url, "--json").lines
+    groups = farmwatch("log", "dead", "list", "--log", url, "--json").lines
     assert [(group["reason"], group["open"], group["newest"]["offset"]) for group in groups] == [
         ("KeyError", 3, 2),
         ("ValueError", 1, 7),
     ]
-    each = farmwatch("dead", "list", "--each", "--stage", "crawl", "--log", url).out.splitlines()
+    each = farmwatch("log", "dead", "list", "--each", "--stage", "crawl", "--log", url).out.splitlines()
     assert [line.split("\t")[0] for line in each] == ["letter", "0/0", "0/1", "0/2"]
 
 
 def test_a_letter_is_shown_with_its_record(farmwatch: Runner, url: str) -> None:
     """Cause, origin and fields; control characters of crawled text do not reach the terminal, long fields are cut."""
-    ran = farmwatch("dead", "show", "0/1", "--log", url)
+    ran = farmwatch("log", "dead", "show", "0/1", "--log", url)
     assert ran.code == Exit.OK
     assert "topic: hits\npartition: 0\noffset: 1\n" in ran.out
     assert f"  url: https://{SITE}/x\n" in ran.out
     assert all(line.isprintable() and len(line) < 500 for line in ran.out.splitlines())
-    assert "record: b'\\x00\\xff'" in farmwatch("dead", "show", "0/2", "--log", url).out
-    shown = farmwatch("dead", "show", "0/3", "--log", url, "--json").out
+    assert "record: b'\\x00\\xff'" in farmwatch("log", "dead", "show", "0/2", "--log", url).out
+    shown = farmwatch("log", "dead", "show", "0/3", "--log", url, "--json").out
     assert shown.strip().isprintable() and json.loads(shown)["record"]["epoch"] == "e"
 
 
 def test_chosen_letters_are_retried_and_dropped(farmwatch: Runner, url: str) -> None:
     """By stage, reason or name; a dry run changes nothing; a settled letter is refused with exit code 1."""
-    dry = farmwatch("dead", "retry", "--stage", "judge", "--dry-run", "--log", url)
+    dry = farmwatch("log", "dead", "retry", "--stage", "judge", "--dry-run", "--log", url)
     assert (dry.code, dry.out) == (Exit.OK, "would retry 1 letter of judge: ValueError\n")
-    ran = farmwatch("dead", "retry", "0/0", "--log", url)
+    ran = farmwatch("log", "dead", "retry", "0/0", "--log", url)
     assert (ran.code, ran.out) == (Exit.OK, "retried 1 letter of crawl: KeyError\n")
-    ran = farmwatch("dead", "drop", "--reason", "KeyError", "--log", url)
+    ran = farmwatch("log", "dead", "drop", "--reason", "KeyError", "--log", url)
     assert (ran.code, ran.out) == (Exit.OK, "dropped 2 letters of crawl: KeyError\n")
-    again = farmwatch("dead", "retry", "0/0", "0/2", "--log", url)
+    again = farmwatch("log", "dead", "retry", "0/0", "0/2", "--log", url)
     assert again.code == Exit.PROBLEM
     assert again.err == "refused 1 letter: already waiting\nrefused 1 letter: already dropped\n"
-    (group, _) = (json.loads(line) for line in farmwatch("dead", "list", "--log", url, "--json").out.splitlines())
+    (group, _) = (
+        json.loads(line) for line in farmwatch("log", "dead", "list", "--log", url, "--json").out.splitlines()
+    )
     assert (group["open"], group["waiting"], group["dropped"]) == (0, 1, 2)
     with closing(open_log(url)) as log:
         assert sum(log.end(RETRIES)) == 3
@@ -86,10 +88,10 @@ def test_a_letter_of_another_feature_epoch_is_refused(farmwatch: Runner, url: st
     with closing(open_log(url)) as log:
         log.append([Output(CONTROL, 0, f"run/{LIVE}".encode(), msgspec.msgpack.encode(run))])
         log.append([dead_letter(old, "judge", TypeError("no"), 2, LIVE)])
-    ran = farmwatch("dead", "retry", "--reason", "TypeError", "--log", url)
+    ran = farmwatch("log", "dead", "retry", "--reason", "TypeError", "--log", url)
     assert ran.code == Exit.PROBLEM
     assert "refused 1 letter: of feature epoch old, while the run has new: its page was measured again" in ran.err
-    assert farmwatch("dead", "drop", "--reason", "TypeError", "--log", url).code == Exit.OK
+    assert farmwatch("log", "dead", "drop", "--reason", "TypeError", "--log", url).code == Exit.OK
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,7 @@ def test_a_letter_of_another_feature_epoch_is_refused(farmwatch: Runner, url: st
         (("retry",), Exit.USAGE, "name letters, or give --stage, --reason or --all"),
         (("drop", "0/1", "--all"), Exit.USAGE, "not both"),
         (("show", "one"), Exit.USAGE, "'one' is no dead letter: give PARTITION/OFFSET"),
-        (("show", "9/9"), Exit.PROBLEM, "there is no dead letter 9/9: `farmwatch dead list --each` lists them"),
+        (("show", "9/9"), Exit.PROBLEM, "there is no dead letter 9/9: `farmwatch log dead list --each` lists them"),
         (("retry", "0/0", "9/9"), Exit.PROBLEM, "there is no dead letter 9/9"),
         (("drop", "9/9"), Exit.PROBLEM, "there is no dead letter 9/9"),
         (("list", "--stage", "crwal"), Exit.USAGE, "crwal"),
@@ -109,7 +111,7 @@ def test_a_wrong_choice_is_refused(
     farmwatch: Runner, url: str, arguments: tuple[str, ...], code: Exit, said: str
 ) -> None:
     """The message says how to choose; nothing is written."""
-    ran = farmwatch("dead", *arguments, "--log", url)
+    ran = farmwatch("log", "dead", *arguments, "--log", url)
     assert (ran.code, ran.out) == (code, "")
     assert said in ran.err
     with closing(open_log(url)) as log:

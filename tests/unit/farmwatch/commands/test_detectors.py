@@ -33,7 +33,7 @@ WITHOUT_MODELS = ["--set", "score.pair.observer=/nowhere/observer"]
 
 def test_all_are_listed_with_what_the_configuration_makes_of_them(farmwatch: Runner) -> None:
     """With code 0: identity, thresholds and warning of the built-in detector, and why others cannot be used."""
-    ran = farmwatch("detectors", "--json", *WITHOUT_MODELS)
+    ran = farmwatch("lab", "detectors", "--json", *WITHOUT_MODELS)
     rows = {row["name"]: row for row in ran.json}
     assert sorted(rows) == sorted(DETECTORS)
     own = rows["lite-ngram"]
@@ -43,7 +43,7 @@ def test_all_are_listed_with_what_the_configuration_makes_of_them(farmwatch: Run
     assert "/nowhere/observer" in rows["binoculars"]["problem"]
     assert not rows["binoculars"]["configured"]
     assert ran.code == Exit.OK
-    table = farmwatch("detectors", *WITHOUT_MODELS)
+    table = farmwatch("lab", "detectors", *WITHOUT_MODELS)
     assert own["identity"] in table.out
     assert own["warning"] in table.err
     assert own["warning"] not in table.out
@@ -51,7 +51,7 @@ def test_all_are_listed_with_what_the_configuration_makes_of_them(farmwatch: Run
 
 def test_a_configured_one_that_cannot_be_used_is_exit_1(farmwatch: Runner) -> None:
     """A configured detector that cannot be used is exit code 1, as `up` would refuse it."""
-    ran = farmwatch("detectors", "--set", "score.detectors=lite-ngram,binoculars", *WITHOUT_MODELS)
+    ran = farmwatch("lab", "detectors", "--set", "score.detectors=lite-ngram,binoculars", *WITHOUT_MODELS)
     assert ran.code == Exit.PROBLEM
     assert "`farmwatch up` refuses this: there is no model folder /nowhere/observer" in ran.err
 
@@ -62,7 +62,7 @@ def test_one_that_cannot_judge_sites_is_exit_1(farmwatch: Runner, tmp_path: Path
     chosen = ThresholdSet(name="mine", detector=own.rpartition("/")[0], threshold=0.5, llm_below=False)
     write_thresholds(tmp_path / "mine.json", chosen)
     setting = ["--set", 'score.thresholds={"lite-ngram" = "mine.json"}', *WITHOUT_MODELS]
-    for ran in (farmwatch("detectors", *setting), farmwatch("detectors", "--json", *setting)):
+    for ran in (farmwatch("lab", "detectors", *setting), farmwatch("lab", "detectors", "--json", *setting)):
         assert ran.code == Exit.PROBLEM
         assert "`farmwatch up` refuses this" in ran.err and "tally.sprt" in ran.err
 
@@ -73,11 +73,11 @@ def test_thresholds_of_ones_own_give_another_identity(farmwatch: Runner, tmp_pat
     chosen = ThresholdSet(name="mine", detector=own.rpartition("/")[0], threshold=-100.0, llm_below=False)
     write_thresholds(tmp_path / "mine.json", chosen)
     setting = ["--set", 'score.thresholds={"lite-ngram" = "mine.json"}']
-    (row, *_) = farmwatch("detectors", "--json", *WITHOUT_MODELS, *setting).json
+    (row, *_) = farmwatch("lab", "detectors", "--json", *WITHOUT_MODELS, *setting).json
     assert row["identity"] == f"{chosen.detector}/{chosen.tag}" != own
     text = " ".join(f"On day {n} the river rose and the people of the village went to the hill." for n in range(20))
     (tmp_path / "texts.jsonl").write_text(json.dumps({"id": "1", "text": text}))
-    scored = farmwatch("score", *setting, "texts.jsonl").json
+    scored = farmwatch("lab", "score", *setting, "texts.jsonl").json
     assert (scored["detector"], scored["flag"]) == (row["identity"], True)
 
 
@@ -155,7 +155,7 @@ def test_several_detectors_print_a_line_each(
     monkeypatch.setattr("farmwatch.pipes.score_lines.load_detectors", loaded)
     texts = [{"id": str(n), "text": text} for n, text in enumerate(["x", "bad", "y"])]
     (tmp_path / "texts.jsonl").write_text("".join(json.dumps(text) + "\n" for text in texts))
-    ran = farmwatch("score", "--detector", "lite-ngram", "--detector", "binoculars", "texts.jsonl")
+    ran = farmwatch("lab", "score", "--detector", "lite-ngram", "--detector", "binoculars", "texts.jsonl")
     lines = ran.lines
     pair = "binoculars/a+b@1/float32/512/uncalibrated"
     both = [(number, name) for number in "02" for name in ("fake/1", pair)]
@@ -224,7 +224,7 @@ def test_each_method_judges_falcons_scores(farmwatch: Runner, tmp_path: Path, me
     rows = lines_of(("farm", 0.85, "llm"), ("paper", 1.0, "human"), detector=FALCON)
     for row in rows:
         row["flag"] = row["score"] < 0.9015
-    ran = farmwatch("tally", "--method", method, write(tmp_path / "in.jsonl", rows))
+    ran = farmwatch("lab", "tally", "--method", method, write(tmp_path / "in.jsonl", rows))
     found = ran.lines
     assert ran.code == Exit.OK
     fields = ["site", "verdict", "pages_used", "pages", "evidence", "mixed", "scored", "flagged"]
@@ -239,9 +239,9 @@ def test_a_method_without_numbers_says_what_to_do(
 ) -> None:
     """A method without numbers gives one line with the detector and the command or setting to use, and no verdicts."""
     file = write(tmp_path / "in.jsonl", [{"site": "a", "flag": True, "score": 1.0}])
-    ran = farmwatch("tally", "--method", method, "--detector", detector, file)
+    ran = farmwatch("lab", "tally", "--method", method, "--detector", detector, file)
     assert (ran.code == Exit.OK, ran.out) == (False, "")
-    assert detector in ran.err and ("farmwatch train-sites" in ran.err or "farmwatch calibrate" in ran.err)
+    assert detector in ran.err and ("farmwatch lab train-sites" in ran.err or "farmwatch lab calibrate" in ran.err)
 
 
 def test_the_configurations_numbers_hold_in_the_pipe(farmwatch: Runner, tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_the_configurations_numbers_hold_in_the_pipe(farmwatch: Runner, tmp_path
     config = tmp_path / "farmwatch.toml"
     config.write_text("[tally.sprt]\np0 = 0.01\np1 = 0.9\nmin_articles = 2\n")
     rows = [{"site": "a", "flag": True, "score": 1.0, "detector": "fast-detectgpt/x"} for _ in range(5)]
-    ran = farmwatch("tally", "--config", config, write(tmp_path / "in.jsonl", rows))
+    ran = farmwatch("lab", "tally", "--config", config, write(tmp_path / "in.jsonl", rows))
     assert ran.json["pages_used"] == 3
 
 
@@ -259,16 +259,17 @@ def test_train_sites_makes_numbers_that_tally_takes(farmwatch: Runner, tmp_path:
     out = tmp_path / "numbers.json"
     lines = lines_of(*SITES, detector="fake/w@1/x")
     lines += [{"site": "s", "label": "human", "score": 9.0, "words": 20, "detector": "fake/w@1/x"}] * 20
-    ran = farmwatch("train-sites", write(tmp_path / "train.jsonl", lines), "--out", out)
+    ran = farmwatch("lab", "train-sites", write(tmp_path / "train.jsonl", lines), "--out", out)
     assert ran.code == Exit.OK
     assert "6 human and 6 llm sites, 192 scores of fake/w" in ran.out
     assert "0 of 6 human sites and 0 of 6 llm sites wrong" in ran.out
     assert read_numbers(out.read_bytes(), "numbers").detector == "fake/w"
     new = write(tmp_path / "new.jsonl", lines_of(("farm", 0.7, "llm"), ("paper", 1.0, "human"), detector="fake/w@1/x"))
     new.write_text(new.read_text().replace('"label"', '"flag": null, "label"'))
-    judged = farmwatch("tally", "--method", "deciles", "--deciles", out, new)
+    judged = farmwatch("lab", "tally", "--method", "deciles", "--deciles", out, new)
     assert [json.loads(line)["verdict"] for line in judged.out.splitlines()] == ["llm", "human"]
     refused = farmwatch(
+        "lab",
         "tally",
         "--method",
         "deciles",
@@ -322,6 +323,6 @@ def test_train_sites_wants_sites_enough(farmwatch: Runner, tmp_path: Path) -> No
     pytest.importorskip("sklearn")
     out = tmp_path / "numbers.json"
     lines = [*lines_of(*SITES[4:8], detector="fake/w"), {"label": "llm", "score": 1.0, "detector": "fake/w"}]
-    ran = farmwatch("train-sites", write(tmp_path / "train.jsonl", lines), "--out", out)
+    ran = farmwatch("lab", "train-sites", write(tmp_path / "train.jsonl", lines), "--out", out)
     assert ran.code == Exit.PROBLEM and not out.exists()
     assert "line 65: no site" in ran.err and "2 human and 2 llm sites" in ran.err

@@ -78,7 +78,7 @@ def test_the_three_formats_hold_the_same_rows(farmwatch: Runner, finished: str, 
         log.append([Output(RATES, 0, b"k", encode(RatePoint(id="k", site="", at=FIRST_MS, group=HOSTILE, low=-0.5)))])
     found = []
     for form in get_args(Format):
-        ran = farmwatch("export", tmp_path, "--what", what, "--format", form, "--log", finished)
+        ran = farmwatch("log", "export", tmp_path, "--what", what, "--format", form, "--log", finished)
         assert ran.code == Exit.OK, ran.err
         found.append(read(tmp_path / f"{what}.{form}"))
         assert ran.err == f"{len(found[0])} row{'s'[: len(found[0]) != 1]} of {what} in {tmp_path / what}.{form}\n"
@@ -98,9 +98,9 @@ def test_the_ending_decides_the_format(
     if form == "parquet":
         pytest.importorskip("pyarrow.parquet", reason="the extra parquet is not installed")
     for out, more in ((named, []), (f"other-{named}", ["--format", "csv"]), ("as-told.jsonl", ["--format", form])):
-        assert farmwatch("export", out, "--what", "sites", *more, "--log", finished).code == Exit.OK
+        assert farmwatch("log", "export", out, "--what", "sites", *more, "--log", finished).code == Exit.OK
     (tmp_path / "folder").mkdir()
-    farmwatch("export", "folder", "--what", "sites", "--format", form, "--log", finished)
+    farmwatch("log", "export", "folder", "--what", "sites", "--format", form, "--log", finished)
     wanted = (tmp_path / "folder" / f"sites.{form}").read_bytes()
     assert (tmp_path / named).read_bytes() == (tmp_path / "as-told.jsonl").read_bytes() == wanted
     assert (tmp_path / f"other-{named}").read_text().startswith("site,verdict,")
@@ -109,15 +109,15 @@ def test_the_ending_decides_the_format(
 @pytest.mark.parametrize("named", ["sites.txt", "sites.csv.gz", "sites.xlsx", "sites.tsv"])
 def test_an_unknown_ending_is_refused(farmwatch: Runner, finished: str, tmp_path: Path, named: str) -> None:
     """A name that promises another format gets no file, unless --format says what it is."""
-    ran = farmwatch("export", named, "--what", "sites", "--log", finished)
+    ran = farmwatch("log", "export", named, "--what", "sites", "--log", finished)
     assert (ran.code, named in ran.err, (tmp_path / named).exists()) == (Exit.USAGE, True, False)
-    assert farmwatch("export", named, "--what", "sites", "--format", "csv", "--log", finished).code == Exit.OK
+    assert farmwatch("log", "export", named, "--what", "sites", "--format", "csv", "--log", finished).code == Exit.OK
 
 
 def test_a_cell_of_csv_is_no_formula(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
     """Text that begins like a formula gets an apostrophe in CSV; numbers do not."""
     put_verdicts(finished, "a.example")
-    farmwatch("export", "out.csv", "--what", "verdicts", "--format", "csv", "--log", finished)
+    farmwatch("log", "export", "out.csv", "--what", "verdicts", "--format", "csv", "--log", finished)
     with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as opened:
         rows = list(csv.DictReader(opened))
     assert [row["url"] for row in rows if row["site"] == "a.example"] == [f"'{HOSTILE}"]
@@ -137,7 +137,7 @@ def test_a_window_holds_both_its_days(farmwatch: Runner, finished: str, tmp_path
     """--from and --to are days of fetched_at, both included; records without a time are left out."""
     put_verdicts(finished, "a.example", "b.example", "c.example", "d.example")
     days = ["--from", "2024-10-05", "--to", "2024-10-06"]
-    ran = farmwatch("export", "verdicts.jsonl", "--what", "verdicts", *days, "--log", finished)
+    ran = farmwatch("log", "export", "verdicts.jsonl", "--what", "verdicts", *days, "--log", finished)
     assert [row["site"] for row in read(tmp_path / "verdicts.jsonl")] == ["b.example", "c.example"]
     assert "retention" not in ran.err
 
@@ -149,7 +149,7 @@ def test_what_retention_took_of_a_window_is_said(farmwatch: Runner, finished: st
     with closing(open_log(finished)) as log:
         log.truncate(VERDICTS, [2 + log.end(VERDICTS)[0] - 4, 0])
     options = ["--from", since] if since else []
-    ran = farmwatch("export", "verdicts.jsonl", "--what", "verdicts", *options, "--log", finished)
+    ran = farmwatch("log", "export", "verdicts.jsonl", "--what", "verdicts", *options, "--log", finished)
     said = "retention has removed verdicts from before 2024-10-06 00:00:00Z: they are missing here"
     assert (ran.code, said in ran.err) == (Exit.OK, not is_whole)
 
@@ -160,10 +160,10 @@ def test_a_window_that_retention_took_is_refused(farmwatch: Runner, finished: st
     days = ["--from", "2024-10-04", "--to", "2024-10-05"]
     with closing(open_log(finished)) as log:
         log.truncate(VERDICTS, [log.end(VERDICTS)[0], 0])
-    ran = farmwatch("export", "v.jsonl", "--what", "verdicts", *days, "--log", finished)
+    ran = farmwatch("log", "export", "v.jsonl", "--what", "verdicts", *days, "--log", finished)
     assert (ran.code, list(tmp_path.glob("v.jsonl*"))) == (Exit.PROBLEM, [])
     assert "removed verdicts from before 2024-10-06 00:00:00Z, and nothing of the window is left" in ran.err
-    ran = farmwatch("export", "v.jsonl", "--what", "verdicts", "--log", finished)
+    ran = farmwatch("log", "export", "v.jsonl", "--what", "verdicts", "--log", finished)
     assert (ran.code, (tmp_path / "v.jsonl").exists()) == (Exit.OK, True)
     assert "retention has removed verdicts from before" in ran.err
 
@@ -172,7 +172,7 @@ def test_unreadable_records_show_in_the_exit_code(farmwatch: Runner, finished: s
     """The other rows are written; the message counts the missing ones."""
     with closing(open_log(finished)) as log:
         log.append([Output(VERDICTS, 0, b"a.example", b"no record")])
-    ran = farmwatch("export", "verdicts.jsonl", "--what", "verdicts", "--log", finished)
+    ran = farmwatch("log", "export", "verdicts.jsonl", "--what", "verdicts", "--log", finished)
     assert (ran.code, len(read(tmp_path / "verdicts.jsonl"))) == (Exit.PROBLEM, 2)
     assert "1 record of verdicts could not be read" in ran.err
 
@@ -180,7 +180,7 @@ def test_unreadable_records_show_in_the_exit_code(farmwatch: Runner, finished: s
 def test_canaries_are_in_no_export(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
     """Canaries are in no exported table, because they are no sites of the web."""
     put_verdicts(finished, CanaryName("notes", "0" * 16, 10, 7, "llm").site)
-    farmwatch("export", "verdicts.jsonl", "--what", "verdicts", "--log", finished)
+    farmwatch("log", "export", "verdicts.jsonl", "--what", "verdicts", "--log", finished)
     assert {row["site"] for row in read(tmp_path / "verdicts.jsonl")} == {"kept.example"}
 
 
@@ -198,7 +198,7 @@ def test_options_that_mean_nothing_are_refused(
     farmwatch: Runner, finished: str, tmp_path: Path, options: list[str], said: str
 ) -> None:
     """Options without a meaning are refused in one line, and no file is created."""
-    ran = farmwatch("export", "out", *options, "--log", finished)
+    ran = farmwatch("log", "export", "out", *options, "--log", finished)
     assert (ran.code in (Exit.USAGE, Exit.PROBLEM), said in ran.err) == (True, True)
     assert not (tmp_path / "out").exists()
 
@@ -266,16 +266,16 @@ def test_pages_have_neither_headers_nor_packed_bodies(farmwatch: Runner, finishe
     with closing(open_log(finished)) as log:
         page = Page(id="f", site="a.example", page_id="p", url="u", headers={"set-cookie": "secret"})
         log.append([Output(PAGES, 0, b"a.example", encode(page))])
-    farmwatch("export", "pages.jsonl", "--what", "pages", "--log", finished)
+    farmwatch("log", "export", "pages.jsonl", "--what", "pages", "--log", finished)
     assert "secret" not in (tmp_path / "pages.jsonl").read_text()
 
 
 def test_a_series_without_a_point_says_when_one_comes(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
     """A series without points ends with 0 and a line with the reason; a log with points has no such line."""
     out = str(tmp_path / "rate.csv")
-    told = farmwatch("export", out, "--what", "rate", "--format", "csv", "--log", finished)
+    told = farmwatch("log", "export", out, "--what", "rate", "--format", "csv", "--log", finished)
     assert (told.code, "TALLY keeps one every 3600 s while it runs" in told.err) == (Exit.OK, True)
     with closing(open_log(finished)) as log:
         log.append([Output(RATES, 0, b"all", encode(RatePoint(id="1/all", site="", at=FIRST_MS, group="all")))])
-    told = farmwatch("export", out + "2", "--what", "rate", "--format", "csv", "--log", finished)
+    told = farmwatch("log", "export", out + "2", "--what", "rate", "--format", "csv", "--log", finished)
     assert "1 row of rate" in told.err and "TALLY" not in told.err

@@ -61,7 +61,7 @@ def test_commands_that_root_runs_leave_no_file_of_root(home: Path, farmwatch: Ru
     """Commands that read, and commands that write."""
     (tmp_path / "hits.csv").write_text("url\nhttps://a.example/x\n")
     log = ["--log", f"sqlite:{home / 'log'}"]
-    assert farmwatch("topics", "--create", *log).code == 0
+    assert farmwatch("log", "topics", "--create", *log).code == 0
     for command in (["status"], ["doctor"], ["search", "--hits", "hits.csv"], ["exclude", "b.example"], ["audit"]):
         farmwatch(*command, *log)
         assert owners(home) == {OWNER}, command

@@ -104,7 +104,7 @@ def test_a_host_may_be_named_in_any_way(farmwatch: Runner, unread: str, named: s
     """Capitals, a URL and the root dot all name the host, for `frontier` too."""
     ran = farmwatch("crawl", "--dry-run", "--site", named, "--log", unread)
     assert ran.code == Exit.OK and ran.out.startswith("new.example (new.example)")
-    assert "--site 'new.example': no such host" in farmwatch("frontier", "--site", named, "--log", unread).err
+    assert "--site 'new.example': no such host" in farmwatch("crawl", "frontier", "--site", named, "--log", unread).err
 
 
 @pytest.mark.parametrize("json", [(), ("--json",)])
@@ -125,9 +125,9 @@ def test_lists_of_the_frontier_say_that_there_is_more(farmwatch: Runner, tmp_pat
     rows = [SiteRow(f"s{n}.example", "http://x", stopped="unreachable", urls=[0] * len(Status)) for n in range(3)]
     url = frontier_log(tmp_path, *rows)
     for json_too in ((), ("--json",)):
-        ran = farmwatch("frontier", "--stopped", "--limit", "2", "--log", url, *json_too)
+        ran = farmwatch("crawl", "frontier", "--stopped", "--limit", "2", "--log", url, *json_too)
         assert "2 of 3 sites; --limit shows more" in ran.err
-        assert farmwatch("frontier", "--stopped", "--limit", "3", "--log", url, *json_too).err == ""
+        assert farmwatch("crawl", "frontier", "--stopped", "--limit", "3", "--log", url, *json_too).err == ""
 
 
 def test_a_host_parked_over_robots_txt_says_so(farmwatch: Runner, tmp_path: Path) -> None:
@@ -136,18 +136,20 @@ def test_a_host_parked_over_robots_txt_says_so(farmwatch: Runner, tmp_path: Path
     row = SiteRow("a.example", "http://x", parked_until=later, parked_why="robots.txt:http_503", queued=1, wanted=1)
     url = frontier_log(tmp_path, row)
     said = "robots.txt was not available: the server failed"
-    assert f"\trobots.txt:http_503\t{said}\t1\n" in farmwatch("frontier", "--parked", "--log", url).out
-    assert f"): robots.txt:http_503: {said}\n" in farmwatch("frontier", "--site", "a.example", "--log", url).out
+    assert f"\trobots.txt:http_503\t{said}\t1\n" in farmwatch("crawl", "frontier", "--parked", "--log", url).out
+    assert (
+        f"): robots.txt:http_503: {said}\n" in farmwatch("crawl", "frontier", "--site", "a.example", "--log", url).out
+    )
 
 
 def test_an_empty_frontier_says_what_fills_it(farmwatch: Runner, unread: str) -> None:
     """For an empty frontier all sums are 0, no list is printed, and the message has the next step."""
-    ran = farmwatch("frontier", "--log", unread)
+    ran = farmwatch("crawl", "frontier", "--log", unread)
     assert ran.out.startswith("0 sites: 0 active") and "the frontier is empty" in ran.err
     assert len(ran.out.splitlines()) == 3
-    report = farmwatch("frontier", "--json", "--log", unread).json
+    report = farmwatch("crawl", "frontier", "--json", "--log", unread).json
     assert set(report["sites"].values()) == {0} and report["parked_sites"] == []
-    assert farmwatch("frontier", "--parked", "--log", unread).err == "none\n"
+    assert farmwatch("crawl", "frontier", "--parked", "--log", unread).err == "none\n"
 
 
 @pytest.mark.parametrize(

@@ -44,21 +44,21 @@ def test_a_pause_is_kept_with_who_when_and_why(farmwatch: Runner, url: str) -> N
     assert "owner asked" in farmwatch("crawl", "resume", "--log", url).err
     assert "not paused" in farmwatch("crawl", "resume", "--log", url).err
     assert [each.on for each in orders(url).pause.changes] == [True, False]
-    assert "owner asked" not in farmwatch("frontier", "--log", url).err
+    assert "owner asked" not in farmwatch("crawl", "frontier", "--log", url).err
 
 
 def test_exclusions_are_listed_and_removed(farmwatch: Runner, url: str, tmp_path: Path) -> None:
     """Names of the command line and of a file, each with its reason; --remove ends one and keeps its history."""
     names = tmp_path / "names.txt"
     names.write_text("b.example  # mail of May\n\n# only a remark\n*.c.example\n")
-    ran = farmwatch("exclude", "www.a.example", "--file", str(names), "--why", "asked", "--log", url)
+    ran = farmwatch("crawl", "exclude", "www.a.example", "--file", str(names), "--why", "asked", "--log", url)
     assert ran.code == Exit.OK and "b.example (the domain with all its hosts)" in ran.err
-    assert ran.err.count("what was measured before stays, and counts; `farmwatch forget` removes it") == 1
-    assert farmwatch("exclude", "B.example", "--log", url).err.strip() == "excluded already: b.example"
-    assert farmwatch("exclude", "--remove", "b.example", "--log", url).code == Exit.OK
-    listed = farmwatch("exclude", "--list", "--log", url)
+    assert ran.err.count("what was measured before stays, and counts; `farmwatch crawl forget` removes it") == 1
+    assert farmwatch("crawl", "exclude", "B.example", "--log", url).err.strip() == "excluded already: b.example"
+    assert farmwatch("crawl", "exclude", "--remove", "b.example", "--log", url).code == Exit.OK
+    listed = farmwatch("crawl", "exclude", "--list", "--log", url)
     assert [line.split("\t")[0] for line in listed.out.splitlines()[1:]] == ["*.c.example", "www.a.example"]
-    found = farmwatch("exclude", "--list", "--json", "--log", url).lines
+    found = farmwatch("crawl", "exclude", "--list", "--json", "--log", url).lines
     assert [(each["name"], [change["why"] for change in each["changes"]]) for each in found] == [
         ("*.c.example", ["asked"]),
         ("b.example", ["mail of May", ""]),
@@ -79,14 +79,14 @@ def test_exclusions_are_listed_and_removed(farmwatch: Runner, url: str, tmp_path
 )
 def test_what_is_refused_changes_nothing(farmwatch: Runner, url: str, arguments: list[str], said: str) -> None:
     """A pattern beyond one domain, a name that is none, options that do not fit: exit code 2, and no order."""
-    ran = farmwatch("exclude", *arguments, "--log", url)
+    ran = farmwatch("crawl", "exclude", *arguments, "--log", url)
     assert ran.code == Exit.USAGE and said in ran.err
     assert not Path(url.removeprefix("sqlite:")).exists()
 
 
 def test_a_boundless_pattern_needs_a_yes(farmwatch: Runner, url: str) -> None:
     """With --yes the operator means it."""
-    assert farmwatch("exclude", "*.com", "--yes", "--log", url).code == Exit.OK
+    assert farmwatch("crawl", "exclude", "*.com", "--yes", "--log", url).code == Exit.OK
     assert orders(url).exclusions["*.com"].on
 
 
@@ -94,17 +94,17 @@ def test_a_file_that_is_no_list_is_named(farmwatch: Runner, url: str, tmp_path: 
     """A bad line is named with its number, a file that is not there by its path; what is not excluded cannot end."""
     names = tmp_path / "names.txt"
     names.write_text("a.example\nno host\n")
-    assert f"{names}:2" in farmwatch("exclude", "--file", str(names), "--log", url).err
-    assert farmwatch("exclude", "--file", str(tmp_path / "none"), "--log", url).code == Exit.UNAVAILABLE
-    assert farmwatch("exclude", "a.example", "--log", url).code == Exit.OK
-    assert farmwatch("exclude", "--remove", "b.example", "--log", url).code == Exit.PROBLEM
+    assert f"{names}:2" in farmwatch("crawl", "exclude", "--file", str(names), "--log", url).err
+    assert farmwatch("crawl", "exclude", "--file", str(tmp_path / "none"), "--log", url).code == Exit.UNAVAILABLE
+    assert farmwatch("crawl", "exclude", "a.example", "--log", url).code == Exit.OK
+    assert farmwatch("crawl", "exclude", "--remove", "b.example", "--log", url).code == Exit.PROBLEM
 
 
 def test_the_plan_leaves_an_excluded_host_out(farmwatch: Runner, url: str, tmp_path: Path) -> None:
     """crawl --dry-run shows no request to an excluded host."""
     hits = tmp_path / "hits.csv"
     hits.write_text("url\nhttps://a.example/x\nhttps://b.example/x\n")
-    farmwatch("exclude", "a.example", "--log", url)
+    farmwatch("crawl", "exclude", "a.example", "--log", url)
     ran = farmwatch("crawl", "--dry-run", "--hits", str(hits), "--json", "--log", url)
     plans = {plan["site"]: plan for plan in ran.lines}
     assert not plans["a.example"]["requests"] and plans["b.example"]["requests"]
@@ -148,7 +148,7 @@ def left(url: str) -> int:
 def test_it_asks_before_it_removes(farmwatch: Runner, finished: str) -> None:
     """Without --yes nothing is written, not even an entry of the ledger."""
     before = left(finished)
-    ran = farmwatch("forget", SITE, "--log", finished)
+    ran = farmwatch("crawl", "forget", SITE, "--log", finished)
     assert ran.code == Exit.USAGE and "--yes" in ran.err and left(finished) == before > 0
 
 
@@ -156,33 +156,35 @@ def test_it_asks_before_it_removes(farmwatch: Runner, finished: str) -> None:
 def test_what_is_refused(farmwatch: Runner, finished: str, hosts: tuple[str, ...], code: int) -> None:
     """No host, a name that is none, and a host that the log does not know; a known one beside it stays."""
     before = left(finished)
-    assert farmwatch("forget", *hosts, *((SITE,) if code == 1 else ()), "--yes", "--log", finished).code == code
+    assert (
+        farmwatch("crawl", "forget", *hosts, *((SITE,) if code == 1 else ()), "--yes", "--log", finished).code == code
+    )
     assert left(finished) == before
 
 
 def test_a_log_that_is_not_there_is_not_made(farmwatch: Runner, tmp_path: Path) -> None:
     """A wrong folder is an error, and no folder is made."""
-    assert farmwatch("forget", SITE, "--yes", "--log", f"sqlite:{tmp_path / 'no'}").code == Exit.UNAVAILABLE
+    assert farmwatch("crawl", "forget", SITE, "--yes", "--log", f"sqlite:{tmp_path / 'no'}").code == Exit.UNAVAILABLE
     assert not (tmp_path / "no").exists()
 
 
 def test_it_says_what_it_removed(farmwatch: Runner, finished: str) -> None:
     """Commands show nothing of the host afterwards, and a second time removes no record."""
     count = left(finished)
-    ran = farmwatch("forget", f"https://{SITE.upper()}/x", "--yes", "--json", "--log", finished)
+    ran = farmwatch("crawl", "forget", f"https://{SITE.upper()}/x", "--yes", "--json", "--log", finished)
     assert ran.code == Exit.OK and "forgotten" in ran.err
     said = ran.json
     assert said["hosts"] == 1 and said["records"] >= count and said["gone_at"] == 0
     assert left(finished) == 0
     assert SITE not in farmwatch("sites", "--log", finished).out
-    again = farmwatch("forget", SITE, "--yes", "--log", finished)
+    again = farmwatch("crawl", "forget", SITE, "--yes", "--log", finished)
     assert again.code == Exit.OK and "0 records removed" in again.err
 
 
 def test_an_excluded_domain_stays_excluded(farmwatch: Runner, finished: str) -> None:
     """The order on example.com covers its other hosts: they are not visited again because one of them is forgotten."""
-    farmwatch("exclude", SITE, "--log", finished)
-    ran = farmwatch("forget", SITE, "--yes", "--log", finished)
+    farmwatch("crawl", "exclude", SITE, "--log", finished)
+    ran = farmwatch("crawl", "forget", SITE, "--yes", "--log", finished)
     assert ran.code == Exit.OK and ran.err.count(f"the exclusion of {SITE} stays") == 1
     with closing(open_log(finished, read_only=True)) as log:
         assert exclusions_of(log).covers(f"www.{SITE}")
@@ -207,9 +209,9 @@ def test_an_interrupted_removal_is_reported(farmwatch: Runner, finished: str) ->
     """The host is in the ledger and its removal is not done: status says so until the command has completed it."""
     with closing(open_log(finished)) as log:
         log.append(Forgotten(log).outputs(SITE, ForgottenHost(at=1, by="ann@desk")))
-    said = "WARN  orders: a host is being forgotten, or `farmwatch forget` was interrupted"
+    said = "WARN  orders: a host is being forgotten, or `farmwatch crawl forget` was interrupted"
     assert said in farmwatch("status", "--log", finished).out.splitlines()
-    assert farmwatch("forget", SITE, "--yes", "--log", finished).code == Exit.OK
+    assert farmwatch("crawl", "forget", SITE, "--yes", "--log", finished).code == Exit.OK
     assert said not in farmwatch("status", "--log", finished).out
 
 

@@ -1,4 +1,4 @@
-"""`farmwatch plan`: from queries and a wanted half width to sites, requests, time, disk and device hours."""
+"""`farmwatch crawl plan`: from queries and a wanted half width to sites, requests, time, disk and device hours."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ def test_the_time_follows_the_politeness() -> None:
 
 def test_a_plan_without_a_log_has_assumptions(farmwatch: Runner, queries: Path) -> None:
     """The queries suffice. A pair without a speed is unknown."""
-    ran = farmwatch("plan", queries, "--half-width", "0.05")
+    ran = farmwatch("crawl", "plan", queries, "--half-width", "0.05")
     assert ran.code == Exit.OK
     assert "queries    130; the file has 200\n" in ran.out
     pair = ("--set", 'score.detectors=["binoculars"]')
-    assert "unknown for 8,670 texts" in farmwatch("plan", queries, "--half-width", "0.05", *pair).out
-    timed = farmwatch("plan", queries, "--half-width", "0.05", *pair, "--texts-per-s", "10", "--json")
+    assert "unknown for 8,670 texts" in farmwatch("crawl", "plan", queries, "--half-width", "0.05", *pair).out
+    timed = farmwatch("crawl", "plan", queries, "--half-width", "0.05", *pair, "--texts-per-s", "10", "--json")
     assert timed.json["device_hours"] == pytest.approx(8670 / 36_000)
 
 
 def test_too_few_queries_are_a_problem(farmwatch: Runner, queries: Path) -> None:
     """Exit code 1, and the number that would do."""
-    ran = farmwatch("plan", queries, "--half-width", "0.03")
+    ran = farmwatch("crawl", "plan", queries, "--half-width", "0.03")
     assert ran.code == Exit.PROBLEM and "queries    354; the file has 200: too few\n" in ran.out
 
 
@@ -75,7 +75,7 @@ def test_the_log_replaces_the_assumptions(farmwatch: Runner, finished: str, quer
         outputs.append(Output(SITES, partition_of(site, PARTITIONS), site.encode(), encode(row)))
     with closing(open_log(finished)) as log:
         log.append(outputs)
-    found = farmwatch("plan", queries, "--half-width", "0.05", "--log", finished, "--json").json
+    found = farmwatch("crawl", "plan", queries, "--half-width", "0.05", "--log", finished, "--json").json
     figures = found["figures"]
     assert (figures["classifiable"], figures["sites"]) == (0.5, 122)
     assert figures["pages"] == pytest.approx(9, abs=0.2) and figures["sites_a_query"] == pytest.approx(122 / 30)
@@ -92,5 +92,5 @@ def test_the_log_replaces_the_assumptions(farmwatch: Runner, finished: str, quer
 )
 def test_bad_numbers_are_refused(farmwatch: Runner, queries: Path, arguments: tuple[str, ...], said: str) -> None:
     """With exit code 2 and the range."""
-    ran = farmwatch("plan", queries, *arguments)
+    ran = farmwatch("crawl", "plan", queries, *arguments)
     assert (ran.code, ran.out) == (Exit.USAGE, "") and said in ran.err

@@ -60,17 +60,17 @@ def lines(file: Path) -> list[dict[str, Any]]:
 
 def test_the_number_follows_from_the_bundle(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
     """The commands of its README give the share of `rate`: from all that it depends on, the sites, and the scores."""
-    assert farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
+    assert farmwatch("log", "release", "bundle", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
     bundle = tmp_path / "bundle"
     numbers = json.loads((bundle / "rate.json").read_text())
     (rate,) = farmwatch("rate", "--json", "--log", world.config.log.url, *NUMBERS).lines
     assert share_of(numbers) == share_of(rate)
-    assert farmwatch("audit", bundle).code == Exit.OK
-    (estimated,) = farmwatch("estimate", bundle / "sites.jsonl").lines
+    assert farmwatch("doctor", "audit", bundle).code == Exit.OK
+    (estimated,) = farmwatch("lab", "estimate", bundle / "sites.jsonl").lines
     assert share_of(estimated) == pytest.approx(share_of(numbers))
-    tallied_again = farmwatch("tally", bundle / "scores.jsonl", *NUMBERS).out
+    tallied_again = farmwatch("lab", "tally", bundle / "scores.jsonl", *NUMBERS).out
     (tmp_path / "tallied.jsonl").write_text(tallied_again)
-    (again,) = farmwatch("estimate", tmp_path / "tallied.jsonl").lines
+    (again,) = farmwatch("lab", "estimate", tmp_path / "tallied.jsonl").lines
     assert share_of(again) == pytest.approx(share_of(numbers))
     assert f"Share of LLM sites: {numbers['text']}" in (bundle / "README.md").read_text()
     verdicts = {line["site"]: line["verdict"] for line in map(json.loads, tallied_again.splitlines())}
@@ -84,7 +84,7 @@ def share_of(line: dict[str, Any]) -> dict[str, float]:
 
 def test_the_bundle_is_whole_and_holds_no_text(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
     """The bundle is complete: sha256sum agrees, rows equal those of the log, and there is no text or local path."""
-    farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS)
+    farmwatch("log", "release", "bundle", "--log", world.config.log.url, *NUMBERS)
     bundle = tmp_path / "bundle"
     assert {file.name for file in bundle.iterdir()} == FILES
     subprocess.run(["sha256sum", "--quiet", "-c", SUMS], cwd=bundle, check=True)
@@ -105,7 +105,7 @@ def test_the_bundle_is_whole_and_holds_no_text(world: CutoverWorld, farmwatch: R
 def test_verdicts_that_retention_took_are_said(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
     """Also where a partition has none left."""
     world.log.truncate(VERDICTS, [*world.log.end(VERDICTS)[:1], *[0] * (PARTITIONS - 1)])
-    ran = farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS)
+    ran = farmwatch("log", "release", "bundle", "--log", world.config.log.url, *NUMBERS)
     assert ran.code == Exit.OK, ran.err
     assert f"those from before {time.gmtime().tm_year}-" in (tmp_path / "bundle" / "README.md").read_text()
 
@@ -113,7 +113,7 @@ def test_verdicts_that_retention_took_are_said(world: CutoverWorld, farmwatch: R
 def test_a_change_of_the_feature_epoch_is_said(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
     """Both epochs and the time are in the README and in versions.json."""
     change_epoch(world.log, msgspec.structs.replace(world.config.measure, max_elements=9999), 1_700_000_000_000)
-    assert farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
+    assert farmwatch("log", "release", "bundle", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
     (seam,) = seams_of(world.log)
     assert seam[1:] in (tmp_path / "bundle" / "README.md").read_text()
     versions = json.loads((tmp_path / "bundle" / "versions.json").read_text())
@@ -129,14 +129,14 @@ def test_canaries_that_count_are_in_the_number(world: CutoverWorld, farmwatch: R
     put(world, like, canary, updated_at=now_ms, pages=10, articles=9, scored=8, abstained=1, flagged=1)
     put(world, like, CanaryName("old", "1" * 16, 10, 7, "human").site, updated_at=7)
     put(world, like, "other.example", digest="f" * 16)
-    ran = farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS)
+    ran = farmwatch("log", "release", "bundle", "--log", world.config.log.url, *NUMBERS)
     bundle = tmp_path / "bundle"
     found = {row["site"] for row in lines(bundle / "sites.jsonl")}
     assert (len(found), canary in found, "other.example" in found) == (SITES_MADE + 1, True, False)
     assert "left out: 2 rows" in ran.err
-    (estimated,) = farmwatch("estimate", bundle / "sites.jsonl").lines
+    (estimated,) = farmwatch("lab", "estimate", bundle / "sites.jsonl").lines
     assert share_of(estimated) == pytest.approx(share_of(json.loads((bundle / "rate.json").read_text())))
-    assert farmwatch("audit", bundle).code == Exit.OK
+    assert farmwatch("doctor", "audit", bundle).code == Exit.OK
 
 
 def put(world: CutoverWorld, like: SiteState, site: str, **fields: Any) -> None:
@@ -157,7 +157,7 @@ def test_a_site_between_two_terms_has_the_scores_of_its_verdict(
     world.log.append([Output(VERDICTS, partition_of(site, PARTITIONS), site.encode(), encode(verdict))])
     tally(world, run)
     assert (rows_of(world)[site].term, rows_of(world)[site].scored) == (1, 0)
-    assert farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
+    assert farmwatch("log", "release", "bundle", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
     (row,) = (row for row in lines(tmp_path / "bundle" / "sites.jsonl") if row["site"] == site)
     scores = [score for score in lines(tmp_path / "bundle" / "scores.jsonl") if score["site"] == site]
     assert (row["term"], row["verdict"], row["scored"], row["scored"]) == (0, "human", len(scores), 12)
@@ -170,7 +170,7 @@ def test_the_rest_of_a_killed_release_is_gone_with_the_next(
     before = set(tmp_path.iterdir())
     (tmp_path / ".bundle.unfinished").mkdir()
     (tmp_path / ".bundle.unfinished" / "old.jsonl").touch()
-    assert farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
+    assert farmwatch("log", "release", "bundle", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
     assert set(tmp_path.iterdir()) - before == {tmp_path / "bundle"}
     assert {file.name for file in (tmp_path / "bundle").iterdir()} == FILES
 
@@ -185,10 +185,10 @@ def test_a_second_release_to_a_folder_leaves_the_first_alone(
     held = os.open(unfinished, os.O_RDONLY)
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
-        ran = farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS)
+        ran = farmwatch("log", "release", "bundle", "--log", world.config.log.url, *NUMBERS)
         assert (ran.code, "another release" in ran.err) == (Exit.UNAVAILABLE, True)
         assert (unfinished / "half.jsonl").exists() and not (tmp_path / "bundle").exists()
-        assert farmwatch("release", "other", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
+        assert farmwatch("log", "release", "other", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
     finally:
         os.close(held)
 
@@ -200,9 +200,9 @@ def test_a_used_folder_is_refused_and_a_failed_release_leaves_nothing(
     before = set(tmp_path.iterdir())
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").touch()
-    ran = farmwatch("release", "mine", "--log", world.config.log.url)
+    ran = farmwatch("log", "release", "mine", "--log", world.config.log.url)
     assert (ran.code, "mine is not empty" in ran.err) == (Exit.USAGE, True)
     world.begin("other")
-    ran = farmwatch("release", "new", "--run", "other", "--log", world.config.log.url)
+    ran = farmwatch("log", "release", "new", "--run", "other", "--log", world.config.log.url)
     assert (ran.code, "run other has no judged site yet" in ran.err) == (Exit.PROBLEM, True)
     assert set(tmp_path.iterdir()) - before == {tmp_path / "mine"}

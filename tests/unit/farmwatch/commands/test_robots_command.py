@@ -1,4 +1,4 @@
-"""`farmwatch robots`: the decision, its line and source, and no control characters."""
+"""`farmwatch crawl robots`: the decision, its line and source, and no control characters."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def _asked(farmwatch: Runner, web: Web, url: str, *more: str) -> Ran:
         "delay_s": "0.01", "domain_delay_s": "0", "address_delay_s": "0",
     }  # fmt: skip
     flags = [part for name, value in settings.items() for part in ("--set", f"crawl.{name}={value}")]
-    return farmwatch("robots", url, *flags, *more)
+    return farmwatch("crawl", "robots", url, *flags, *more)
 
 
 def _file(farmwatch: Runner, folder: Path, text: str | bytes, url: str, *more: str) -> Ran:
     (folder / "robots.txt").write_bytes(text if isinstance(text, bytes) else text.encode())
-    return farmwatch("robots", url, "--file", "robots.txt", *more)
+    return farmwatch("crawl", "robots", url, "--file", "robots.txt", *more)
 
 
 def test_the_line_that_decides_is_told(farmwatch: Runner, tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_what_no_robots_txt_means(farmwatch: Runner, web: Web, status: int, word
 
 def test_nobody_is_asked_without_a_contact(farmwatch: Runner) -> None:
     """Without a contact the command refuses, as the crawler does; private addresses are not reached."""
-    ran = farmwatch("robots", "https://a.example/")
+    ran = farmwatch("crawl", "robots", "https://a.example/")
     assert ran.code == Exit.USAGE and "crawl.contact" in ran.err
     flags = (
         "--set",
@@ -164,7 +164,7 @@ def test_nobody_is_asked_without_a_contact(farmwatch: Runner) -> None:
         "--set",
         "crawl.address_delay_s=0",
     )
-    ran = farmwatch("robots", "http://127.0.0.1:8080/", *flags)
+    ran = farmwatch("crawl", "robots", "http://127.0.0.1:8080/", *flags)
     assert ran.code == Exit.PROBLEM and "private_address" in ran.out
 
 
@@ -174,7 +174,7 @@ def test_nobody_is_asked_without_a_contact(farmwatch: Runner) -> None:
 def test_an_excluded_host_is_not_asked(farmwatch: Runner, web: Web, tmp_path: Path, name: str) -> None:
     """The covering exclusion is named with its reason, and nobody is asked, unless it has ended or covers others."""
     log = ("--log", f"sqlite:{tmp_path / 'log'}")
-    farmwatch("exclude", name, "--why", "owner asked", "--yes", *log)
+    farmwatch("crawl", "exclude", name, "--why", "owner asked", "--yes", *log)
     url = "http://www.a.example/x"
     for more in ((), ("--stored",)):
         ran = _asked(farmwatch, web, url, *log, *more)
@@ -189,7 +189,7 @@ def test_an_excluded_host_is_not_asked(farmwatch: Runner, web: Web, tmp_path: Pa
     assert list(other) == list(found) and other["excluded_as"] is None
     assert _asked(farmwatch, web, "http://b.example/x", *log).code == Exit.OK
     web.seen.clear()
-    farmwatch("exclude", name, "--remove", *log)
+    farmwatch("crawl", "exclude", name, "--remove", *log)
     assert _asked(farmwatch, web, url, *log).code == Exit.OK and web.seen
 
 
@@ -224,20 +224,22 @@ def test_what_the_frontier_keeps_is_shown(farmwatch: Runner, tmp_path: Path) -> 
     until = int(time.time() * 1000) + 3_600_000
     tdm = b'[{"location": "/", "tdm-reservation": 1}]'
     _frontier(url, "a.example", _TEXT.encode(), tdm, SiteRow(site="a.example", robots_until=until, tdm_until=until))
-    ran = farmwatch("robots", "https://a.example/x", "--stored", "--log", url)
+    ran = farmwatch("crawl", "robots", "https://a.example/x", "--stored", "--log", url)
     assert ran.code == Exit.PROBLEM
     assert "kept by the frontier, 98 bytes" in ran.out and "asked again after 20" in ran.out
     assert "line 3: Disallow: /x" in ran.out
-    ran = farmwatch("robots", "https://a.example/y", "--stored", "--log", url)
+    ran = farmwatch("crawl", "robots", "https://a.example/y", "--stored", "--log", url)
     assert ran.code == Exit.OK and "data mining is reserved; crawl.obey_opt_out is off" in ran.out
-    ran = farmwatch("robots", "https://a.example/y", "--stored", "--log", url, "--set", "crawl.obey_opt_out=true")
+    ran = farmwatch(
+        "crawl", "robots", "https://a.example/y", "--stored", "--log", url, "--set", "crawl.obey_opt_out=true"
+    )
     assert ran.code == Exit.PROBLEM and "the page is left alone" in ran.out
-    ran = farmwatch("robots", "https://b.example/", "--stored", "--log", url)
+    ran = farmwatch("crawl", "robots", "https://b.example/", "--stored", "--log", url)
     assert ran.code == Exit.UNAVAILABLE and "b.example is not in the frontier" in ran.err
 
 
 def test_wrong_arguments_are_told(farmwatch: Runner, tmp_path: Path) -> None:
     """A non-URL, a missing file, or two sources at once is refused."""
-    assert farmwatch("robots", "mailto://a@b.example", "--file", "x").code == Exit.USAGE
-    assert farmwatch("robots", "https://a.example/", "--file", "nowhere").code == Exit.UNAVAILABLE
-    assert farmwatch("robots", "https://a.example/", "--file", "x", "--stored").code == Exit.USAGE
+    assert farmwatch("crawl", "robots", "mailto://a@b.example", "--file", "x").code == Exit.USAGE
+    assert farmwatch("crawl", "robots", "https://a.example/", "--file", "nowhere").code == Exit.UNAVAILABLE
+    assert farmwatch("crawl", "robots", "https://a.example/", "--file", "x", "--stored").code == Exit.USAGE

@@ -1,4 +1,4 @@
-"""`farmwatch search`: appends hits from files to the log."""
+"""`farmwatch hits add`: appends hits from files to the log."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_hits_stand_in_the_partition_of_their_site(farmwatch: Runner, tmp_path: 
         "url,query,rank\n" + "".join(f"https://s{n}.example/,q,{n}\n" for n in range(1, 9))
     )
     url = f"sqlite:{tmp_path / 'log'}"
-    ran = farmwatch("search", "--source", "file", "--hits", "hits.csv", "--log", url)
+    ran = farmwatch("hits", "add", "hits.csv", "--log", url)
     assert (ran.code, ran.out) == (Exit.OK, "8 hits read, 8 new, 0 lines skipped\n")
     found = _hits(url)
     assert sorted(hit.rank for _, hit in found) == list(range(1, 9))
@@ -54,7 +54,7 @@ def test_broken_lines_are_numbered_skipped_and_in_the_exit_code(farmwatch: Runne
     lines = ['{"url": "https://a.example/"}', "{broken", '{"query": "x"}', '{"url": "https://b.example/"}']
     (tmp_path / "hits.jsonl").write_text("\n".join(lines))
     url = f"sqlite:{tmp_path / 'log'}"
-    ran = farmwatch("search", "--hits", "hits.jsonl", "--json", "--log", url)
+    ran = farmwatch("hits", "add", "hits.jsonl", "--json", "--log", url)
     assert ran.code == Exit.PROBLEM
     assert [line.split(": ")[:2] for line in ran.err.splitlines()] == [["hits.jsonl", f"line {n}"] for n in (2, 3)]
     assert ran.json == {"source": "file", "hits": 2, "new": 2, "skipped": 2}
@@ -67,10 +67,10 @@ def test_packed_files_are_read(farmwatch: Runner, tmp_path: Path, name: str, pac
     url = f"sqlite:{tmp_path / 'log'}"
     file = tmp_path / name
     file.write_bytes(pack(b"url,rank\nhttps://a.example/,1\nhttps://b.example/,2\n"))
-    assert farmwatch("search", "--hits", name, "--log", url).code == Exit.OK
+    assert farmwatch("hits", "add", name, "--log", url).code == Exit.OK
     assert sorted(hit.rank for _, hit in _hits(url)) == [1, 2]
     file.write_bytes(b"nothing of the kind")
-    ran = farmwatch("search", "--hits", name, "--log", url)
+    ran = farmwatch("hits", "add", name, "--log", url)
     assert (ran.code, ran.err.startswith(f"farmwatch: {name}: no ")) == (Exit.UNAVAILABLE, True)
 
 
@@ -81,7 +81,7 @@ def test_one_option_takes_many_files_and_folders(farmwatch: Runner, tmp_path: Pa
     for name in ("a.csv", "b.csv", "found/c.txt", "found/d.txt", "found/.e.txt", "found/old/f.txt"):
         (tmp_path / name).write_text(f"url\nhttps://{name[-5]}.example/\n")
     url = f"sqlite:{tmp_path / 'log'}"
-    ran = farmwatch("search", "--hits", "a.csv", "b.csv", "found", "--log", url)
+    ran = farmwatch("hits", "add", "a.csv", "b.csv", "found", "--log", url)
     assert (ran.code, ran.out) == (Exit.OK, "4 hits read, 4 new, 0 lines skipped\n")
     assert sorted(hit.site for _, hit in _hits(url)) == ["a.example", "b.example", "c.example", "d.example"]
     planned = farmwatch(
@@ -89,7 +89,7 @@ def test_one_option_takes_many_files_and_folders(farmwatch: Runner, tmp_path: Pa
     )
     assert (planned.code, len(planned.out.splitlines())) == (Exit.OK, 3)
     (tmp_path / "empty").mkdir()
-    ran = farmwatch("search", "--hits", "empty", "--log", url)
+    ran = farmwatch("hits", "add", "empty", "--log", url)
     assert (ran.code, ran.err) == (Exit.UNAVAILABLE, "farmwatch: empty: no file in this folder\n")
 
 
@@ -98,12 +98,12 @@ def test_a_hit_is_appended_once(farmwatch: Runner, tmp_path: Path) -> None:
     url = f"sqlite:{tmp_path / 'log'}"
     file = tmp_path / "hits.csv"
     file.write_text("url,rank,fetched_at\nhttps://a.example/,1,\nhttps://a.example/,1,\nhttps://b.example/,2,\n")
-    said = [farmwatch("search", "--hits", "hits.csv", "--log", url).out for _ in range(2)]
+    said = [farmwatch("hits", "add", "hits.csv", "--log", url).out for _ in range(2)]
     assert said == ["3 hits read, 2 new, 0 lines skipped\n", "3 hits read, 0 new, 0 lines skipped\n"]
     assert len(_hits(url)) == 2
     with file.open("a") as more:
         more.write("https://a.example/,2,\nhttps://b.example/,2,2026-05-01\n")
-    ran = farmwatch("search", "--hits", "hits.csv", "--json", "--log", url)
+    ran = farmwatch("hits", "add", "hits.csv", "--json", "--log", url)
     assert ran.json == {"source": "file", "hits": 5, "new": 2, "skipped": 0}
     assert len({hit.id for _, hit in _hits(url)}) == len(_hits(url)) == 4
 
@@ -152,10 +152,10 @@ def test_each_line_may_name_its_source() -> None:
 def test_files_are_opened_before_a_log_is_made(farmwatch: Runner, tmp_path: Path) -> None:
     """A missing file creates no folder; a file without a hit is reported."""
     url = f"sqlite:{tmp_path / 'log'}"
-    assert farmwatch("search", "--hits", "nothing.csv", "--log", url).code == Exit.UNAVAILABLE
+    assert farmwatch("hits", "add", "nothing.csv", "--log", url).code == Exit.UNAVAILABLE
     assert not (tmp_path / "log").exists()
     (tmp_path / "empty.csv").write_text("url,query\n")
-    ran = farmwatch("search", "--hits", "empty.csv", "--log", url)
+    ran = farmwatch("hits", "add", "empty.csv", "--log", url)
     assert (ran.code, "empty.csv: no hit in it" in ran.err) == (Exit.UNAVAILABLE, True)
 
 
@@ -164,7 +164,7 @@ def test_how_columns_were_read_is_said(farmwatch: Runner, tmp_path: Path) -> Non
     table = 'Keyword,Pos.,Position,URL,Date\nshoes,7,2,https://a.example/,"May 1, 2026"\n'
     (tmp_path / "hits.csv").write_text(table)
     url = f"sqlite:{tmp_path / 'log'}"
-    ran = farmwatch("search", "--hits", "hits.csv", "--log", url)
+    ran = farmwatch("hits", "add", "hits.csv", "--log", url)
     assert (ran.code, ran.err.splitlines()) == (
         Exit.OK,
         [
@@ -172,7 +172,7 @@ def test_how_columns_were_read_is_said(farmwatch: Runner, tmp_path: Path) -> Non
             "hits.csv: left out: 1 value of Date, no fetched_at",
         ],
     )
-    ran = farmwatch("search", "--hits", "hits.csv", "--columns", "rank=Pos.,fetched_at=", "--log", url)
+    ran = farmwatch("hits", "add", "hits.csv", "--columns", "rank=Pos.,fetched_at=", "--log", url)
     assert (ran.code, ran.err) == (Exit.OK, "hits.csv: read Keyword as query; not used: Position, Date\n")
     assert sorted(hit.rank for _, hit in _hits(url)) == [2, 7]
 
@@ -181,6 +181,6 @@ def test_how_columns_were_read_is_said(farmwatch: Runner, tmp_path: Path) -> Non
 def test_an_unknown_column_writes_nothing(farmwatch: Runner, tmp_path: Path, columns: str) -> None:
     """A column that the file lacks, or a field that hits lack, is an error in one line, before a log is made."""
     (tmp_path / "hits.csv").write_text("Keyword,URL\nshoes,https://a.example/\n")
-    ran = farmwatch("search", "--hits", "hits.csv", "--columns", columns, "--log", f"sqlite:{tmp_path / 'log'}")
+    ran = farmwatch("hits", "add", "hits.csv", "--columns", columns, "--log", f"sqlite:{tmp_path / 'log'}")
     assert (ran.code, len(ran.err.splitlines())) == (Exit.USAGE, 1)
     assert not (tmp_path / "log").exists()

@@ -1,4 +1,4 @@
-"""`farmwatch search --source`: results of engines become hits, once or on a schedule; no secret is printed."""
+"""`farmwatch hits search --source`: results of engines become hits, once or on a schedule; no secret is printed."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_several_sources_are_asked_in_one_search(farmwatch: Runner, engine: Engi
     """Two queries to five sources: each hit has source, query and rank, and each source has a line with its outcome."""
     names = ["searxng", "brave", "mojeek", "marginalia", "mine"]
     flags = [flag for name in names for flag in ("--source", name)]
-    ran = farmwatch("search", *flags, "--queries", "queries", "--log", url)
+    ran = farmwatch("hits", "search", *flags, "--queries", "queries", "--log", url)
     assert ran.code == Exit.OK, ran.err
     assert ran.out.splitlines()[1] == "brave: 2 queries asked, 4 hits appended, 3 requests left"
     assert "did not answer: duckduckgo, qwant" in ran.out.splitlines()[0]
@@ -125,12 +125,10 @@ def test_several_sources_are_asked_in_one_search(farmwatch: Runner, engine: Engi
     ("arguments", "said"),
     [
         (["--source", "bing", "--queries", "queries"], "no source is called 'bing'"),
-        (["--source", "warc", "--queries", "queries"], "farmwatch import"),
-        (["--source", "brave"], "--queries FILE"),
-        (["--source", "brave", "--hits", "queries"], "go with --source file"),
-        (["--source", "file,brave", "--queries", "queries"], "stands alone"),
-        (["--every", "6h", "--hits", "queries"], "are for sources that are asked"),
-        ([], "give --hits FILE"),
+        (["--source", "warc", "--queries", "queries"], "farmwatch log import"),
+        (["--source", "brave"], "--queries"),
+        (["--queries", "queries"], "--source"),
+        (["--source", "file,brave", "--queries", "queries"], "farmwatch hits add"),
         (["--source", "brave", "--queries", "queries", "--every", "6"], "such as 90m, 6h, 1d"),
         (["--source", "brave", "--queries", "-", "--every", "6h"], "not standard input"),
         (["--source", "brave", "--queries", "queries", "--pages", "0"], "--pages"),
@@ -144,7 +142,7 @@ def test_a_command_line_that_does_not_fit_is_usage(
 ) -> None:
     """Exit 2 before any request, with the allowed values."""
     with Engine(_engine) as engine:
-        ran = farmwatch("search", *arguments, "--log", place(engine))
+        ran = farmwatch("hits", "search", *arguments, "--log", place(engine))
     assert (ran.code, engine.seen) == (Exit.USAGE, [])
     assert said in ran.err
 
@@ -155,7 +153,7 @@ def test_the_quota_holds_over_searches_and_is_told(farmwatch: Runner, engine: En
     assert not (tmp_path / "log").exists()
     codes = []
     for _ in range(3):
-        ran = farmwatch("search", "--source", "brave", "--queries", "queries", "--json", "--log", url)
+        ran = farmwatch("hits", "search", "--source", "brave", "--queries", "queries", "--json", "--log", url)
         codes.append(ran.code)
     assert (codes, len(engine.seen)) == ([Exit.OK, Exit.OK, Exit.PROBLEM], 5)
     said = ran.json
@@ -172,7 +170,7 @@ def test_a_missing_key_is_told_before_anything_is_asked(
 ) -> None:
     """A missing key is reported before any request, and by the doctor in its own line."""
     monkeypatch.delenv("TEST_BRAVE")
-    ran = farmwatch("search", "--source", "brave", "--queries", "queries", "--log", url)
+    ran = farmwatch("hits", "search", "--source", "brave", "--queries", "queries", "--log", url)
     doctor = farmwatch("doctor", "--log", url)
     assert (ran.code, engine.seen) == (Exit.USAGE, [])
     assert "brave needs a key: set the environment variable TEST_BRAVE" in ran.err
@@ -183,7 +181,7 @@ def test_a_missing_key_is_told_before_anything_is_asked(
 
 
 def test_a_secret_is_never_printed(farmwatch: Runner, place: Callable[[Engine], str], tmp_path: Path) -> None:
-    """A secret is never printed by a search, failed or not, or by `config show`, and is not in the log."""
+    """A secret is never printed by a search, failed or not, or by `doctor config`, and is not in the log."""
     statuses = [200]
 
     def echoing(asked: Asked) -> Reply:
@@ -197,7 +195,7 @@ def test_a_secret_is_never_printed(farmwatch: Runner, place: Callable[[Engine], 
             statuses.append(status)
             before = len(engine.seen)
             for name in ("searxng", "brave", "mojeek", "marginalia", "mine"):
-                ran = farmwatch("search", "--source", name, "--queries", "queries", "--log", url)
+                ran = farmwatch("hits", "search", "--source", name, "--queries", "queries", "--log", url)
                 printed += ran.out + ran.err
             sent = [json.dumps([asked.query, dict(asked.headers)]) for asked in engine.seen[before:]]
             assert KEY in "".join(sent), "the engine got the key, so there was something to leak"
@@ -226,14 +224,14 @@ def test_a_key_in_the_configuration_is_refused_without_repeating_it(
 ) -> None:
     """A key at any wrong place: exit 2, and a message with the right place but without the key."""
     (tmp_path / "farmwatch.toml").write_text(line + "\n")
-    ran = farmwatch("config", "show")
+    ran = farmwatch("doctor", "config")
     assert ran.code == Exit.USAGE
     assert "search" in ran.err
     assert not {KEY, KEY.replace("-", "")} & set(re.split(r"[^\w-]", ran.out + ran.err))
 
 
 def _search(tmp_path: Path, url: str, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "farmwatch", "search", "--queries", "queries", "--log", url, *arguments]
+    command = [sys.executable, "-m", "farmwatch", "hits", "search", "--queries", "queries", "--log", url, *arguments]
     environment = {**os.environ, "FARMWATCH_LOG_PARTITIONS": str(PARTITIONS), "HOME": str(tmp_path)}
     return subprocess.Popen(
         command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

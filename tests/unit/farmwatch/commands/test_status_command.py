@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from farmwatch.commands.results.status import screen
+from farmwatch.commands.start.status import screen
 from farmwatch.config.config import load
 from farmwatch.doctor.check_result import CheckResult, CheckState
 from farmwatch.doctor.status import RoleState, StatusReader

@@ -40,7 +40,7 @@ def test_rate_says_when_the_detector_is_not_the_configured_one(
 def test_rate_before_any_up_says_what_waits(farmwatch: Runner, tmp_path: Path) -> None:
     """Hits without a site row are unread, and the line has the next step."""
     (tmp_path / "hits.txt").write_text("https://a.example/1\nhttps://b.example/2\n", encoding="utf-8")
-    farmwatch("search", "--hits", "hits.txt")
+    farmwatch("hits", "add", "hits.txt")
     assert "2 hits wait; start `farmwatch up`" in farmwatch("rate").err
 
 
@@ -64,10 +64,10 @@ def test_sites_shortens_a_long_warning(farmwatch: Runner, finished: str, monkeyp
 def test_rate_of_an_empty_log_warns_of_nothing(farmwatch: Runner, tmp_path: Path) -> None:
     """Without a score there is no warning: the field is empty."""
     url = f"sqlite:{tmp_path / 'new'}"
-    farmwatch("topics", "--create", "--log", url)
+    farmwatch("log", "topics", "--create", "--log", url)
     ran = farmwatch("rate", "--json", "--log", url)
     assert (ran.lines[0]["warning"], ran.err) == ("", "")
-    assert farmwatch("audit", "--log", url).code == Exit.OK
+    assert farmwatch("doctor", "audit", "--log", url).code == Exit.OK
 
 
 def test_sites_has_the_versions_of_each_row(farmwatch: Runner, finished: str) -> None:
@@ -89,7 +89,7 @@ def test_a_list_and_its_file_have_the_same_columns_everywhere(farmwatch: Runner,
     """Sites are alike by `sites --json`, in a file of `sites`, by `export`, in a release and in the console."""
     listed = farmwatch("sites", "--json", "--log", finished).lines
     farmwatch("sites", "-o", "sites.jsonl", "--log", finished)
-    farmwatch("export", "exported.jsonl", "--what", "sites", "--log", finished)
+    farmwatch("log", "export", "exported.jsonl", "--what", "sites", "--log", finished)
     for name in ("sites.jsonl", "exported.jsonl"):
         assert [json.loads(line) for line in (tmp_path / name).read_text().splitlines()] == listed
 
@@ -110,7 +110,7 @@ def test_pages_lists_each_page_with_why_it_is_no_article(farmwatch: Runner, fini
     assert all(page["why"] == page["failed"][0] for page in dropped)
 
 
-@pytest.mark.parametrize("command", [["rate"], ["sites"], ["explain", URL], ["topics"]])
+@pytest.mark.parametrize("command", [["rate"], ["sites"], ["page", URL], ["log", "topics"]])
 def test_a_log_without_topics_is_told_plainly(farmwatch: Runner, tmp_path: Path, command: list[str]) -> None:
     """A log without topics causes no traceback; a missing log is an error with its name."""
     open_log(f"sqlite:{tmp_path / 'bare'}").close()
@@ -122,7 +122,7 @@ def test_a_log_without_topics_is_told_plainly(farmwatch: Runner, tmp_path: Path,
 
 def test_topics_shows_records_and_lag(farmwatch: Runner, finished: str) -> None:
     """Each topic with its records, and how far each group is behind."""
-    topics = {row["topic"]: row for row in farmwatch("topics", "--json", "--log", finished).json}
+    topics = {row["topic"]: row for row in farmwatch("log", "topics", "--json", "--log", finished).json}
     assert topics["features"]["records"] == 2
     assert topics["features"]["lag"] == {"judge": 2}
     assert topics["control"]["partitions"] == 1
@@ -135,7 +135,7 @@ def test_topics_forecasts_the_disk(farmwatch: Runner, tmp_path: Path) -> None:
     with closing(open_log(url)) as log:
         log.create([Topic(PAGES, 1, retention_ms=4 * day_ms)])
         log.append([Output(PAGES, 0, b"k", bytes(1 << 20), timestamp_ms=now_ms - day * day_ms) for day in (10, 9, 1)])
-    ran = farmwatch("topics", "--log", url)
+    ran = farmwatch("log", "topics", "--log", url)
     assert ran.out.splitlines()[1].split("\t") == [
         "pages",
         "1",
@@ -160,7 +160,7 @@ def test_audit_json_counts_the_reasons(farmwatch: Runner, tmp_path: Path) -> Non
     with closing(open_log(url)) as log:
         log.create(all_topics(1, "e"))
         log.append([Output(topic, 0, b"a.example", encode(what)) for topic, what in ((HITS, hit), (PAGES, page))])
-    report = farmwatch("audit", "--json", "--log", url).json
+    report = farmwatch("doctor", "audit", "--json", "--log", url).json
     assert [step["reasons"] for step in report["steps"].values() if step["reasons"]] == [{"robots": 1}]
 
 
@@ -168,19 +168,22 @@ LOOKING = [
     ("rate",),
     ("rate", "--history"),
     ("sites",),
-    ("topics",),
-    ("audit",),
+    ("log", "topics"),
+    ("doctor", "audit"),
     ("runs",),
     ("runs", "show", "live"),
-    ("explain", URL),
+    ("page", URL),
     ("compare", "live", "live"),
-    ("frontier",),
-    ("frontier", "--site", SITE),
-    ("canaries",),
+    ("crawl", "frontier"),
+    ("crawl", "frontier", "--site", SITE),
+    ("review", "canaries"),
     ("cutover", "--list"),
     ("crawl", "--dry-run"),
-    ("robots", URL, "--stored"),
+    ("crawl", "robots", URL, "--stored"),
     ("doctor",),
+    ("pages",),
+    ("site", SITE),
+    ("hits", "list"),
 ]
 
 
@@ -203,7 +206,9 @@ def test_a_command_that_looks_changes_no_file_of_the_log(
 
 
 @pytest.mark.parametrize("there", [False, True], ids=["no folder", "an empty folder"])
-@pytest.mark.parametrize("command", ["rate", "audit", "sites", "runs", "frontier", "topics", "crawl --dry-run"])
+@pytest.mark.parametrize(
+    "command", ["rate", "doctor audit", "sites", "runs", "crawl frontier", "log topics", "crawl --dry-run"]
+)
 def test_a_command_that_looks_makes_no_log(farmwatch: Runner, tmp_path: Path, command: str, there: bool) -> None:
     """Without a log, a read-only command exits with 3 and one line; no folder or file is created."""
     folder = tmp_path / "log"
@@ -225,11 +230,11 @@ def url(tmp_path: Path) -> str:
 
 def test_the_groups_are_listed(farmwatch: Runner, url: str) -> None:
     """As a table, and as JSON with the names of the sites; verdicts are those of the live run."""
-    shown = farmwatch("templates", "groups", "--log", url)
+    shown = farmwatch("lab", "templates", "groups", "--log", url)
     assert shown.code == Exit.OK, shown.err
     assert shown.out.splitlines()[1].split("\t") == ["4", "3", "2", "1", "0", "0", "1", "https://a.example/1"]
     assert "2 templates of several sites, among 6 sites with a template; --json has their names" in shown.err
-    (line,) = farmwatch("templates", "groups", "--json", "--limit", "1", "--log", url).out.splitlines()
+    (line,) = farmwatch("lab", "templates", "groups", "--json", "--limit", "1", "--log", url).out.splitlines()
     assert json.loads(line)["names"] == ["a.example", "b.example", "x.c.example", "y.c.example"]
 
 
@@ -241,7 +246,7 @@ def test_the_console_shows_them(farmwatch: Runner, url: str, tmp_path: Path) -> 
         return [await browser.get(path) for path in (*asked, "/templates?id=2", "/templates?id=3")]
 
     twin, page, site, twin_of_site, of_template, unknown = browse(url, tmp_path, visit)
-    rows = farmwatch("templates", "groups", "--json", "--log", url).lines
+    rows = farmwatch("lab", "templates", "groups", "--json", "--log", url).lines
     assert twin.json["groups"] == [{key: value for key, value in row.items() if key != "names"} for row in rows]
     assert "https://a.example/1" in page.text and '<a href="/templates?id=2">2</a>' in page.text
     assert '<a href="/templates?id=2">shared with 1 site</a>' in site.text

@@ -19,19 +19,27 @@ from tests.tools.reference import commands
 
 OWN_TEST = {"demo": "takes half a minute: demo/test_demo_report.py prints a made result"}
 RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other in the folder of `make_desk`
-    "audit": ["audit", "audit --config tallied.toml", "audit --run none", "audit crawled"],
-    "backup": ["backup kept", "backup kept"],
-    "calibrate": [
-        "calibrate --labels scores.jsonl --detector other/1 --fpr 0.05 --name mine --out sets --no-plot",
-        "calibrate --labels scores.jsonl --detector other/1 --fpr 0.001 --name mine",
+    "doctor-audit": [
+        "doctor audit",
+        "doctor audit --config tallied.toml",
+        "doctor audit --run none",
+        "doctor audit crawled",
     ],
-    "canaries": ["canaries", "canaries make made.jsonl --llm none"],
-    "chunk": ["chunk pages.jsonl", "chunk none"],
+    "log-backup": ["log backup kept", "log backup kept"],
+    "lab-calibrate": [
+        "lab calibrate --labels scores.jsonl --detector other/1 --fpr 0.05 --name mine --out sets --no-plot",
+        "lab calibrate --labels scores.jsonl --detector other/1 --fpr 0.001 --name mine",
+    ],
+    "review-canaries": ["review canaries", "review canaries make made.jsonl --llm none"],
+    "lab-chunk": ["lab chunk pages.jsonl", "lab chunk none"],
     "compare": ["compare live mine --sample 2 --config runs.toml", "compare live none"],
-    "completion": ["completion tcsh"],
-    "config": ["config show", "config show --set crawl.delay_ms=5"],
+    "doctor-completion": ["doctor completion tcsh"],
+    "doctor-config": ["doctor config", "doctor config --set crawl.delay_ms=5"],
     "console": ["console --log sqlite:none"],
-    "copy": ["copy --from sqlite:crawled --to sqlite:copied", "copy --from sqlite:crawled --to sqlite:copied"],
+    "log-copy": [
+        "log copy --from sqlite:crawled --to sqlite:copied",
+        "log copy --from sqlite:crawled --to sqlite:copied",
+    ],
     "crawl": [
         "crawl --dry-run",
         "crawl",
@@ -48,44 +56,52 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "cutover --back --operator ann --config runs.toml",
         "cutover --list --config runs.toml",
     ],
-    "dead": [
-        "dead list",
-        "dead list --each",
-        "dead show 0/0",
-        "dead retry",
-        "dead retry --all",
-        "dead drop 0/0",
-        "dead list",
+    "log-dead": [
+        "log dead list",
+        "log dead list --each",
+        "log dead show 0/0",
+        "log dead retry",
+        "log dead retry --all",
+        "log dead drop 0/0",
+        "log dead list",
     ],
-    "detectors": ["detectors", "detectors --set score.detectors=none"],
+    "lab-detectors": ["lab detectors", "lab detectors --set score.detectors=none"],
     "doctor": ["doctor", "doctor --log sqlite:none"],
-    "estimate": ["estimate sites.jsonl", "estimate bad.jsonl"],
-    "exclude": [
-        "exclude other.test www.kept.site.test --why asked",
-        "exclude --list",
-        "exclude *.test",
-        "exclude --remove other.test",
-        "exclude --remove none.test",
+    "lab-estimate": ["lab estimate sites.jsonl", "lab estimate bad.jsonl"],
+    "crawl-exclude": [
+        "crawl exclude other.test www.kept.site.test --why asked",
+        "crawl exclude --list",
+        "crawl exclude *.test",
+        "crawl exclude --remove other.test",
+        "crawl exclude --remove none.test",
     ],
-    "export": ["export pages.csv --what pages", "export pages.csv --what pages", "export rates.csv --what rate"],
-    "forget": ["forget other.test", "forget other.test --yes", "forget none.test --yes"],
-    "frontier": ["frontier", "frontier --site kept.site.test", "frontier --parked", "frontier --site none.test"],
-    "help": ["help restore", "help audti"],
-    "import": [
-        "import archive.warc.gz",
-        "import archive.warc.gz --log sqlite:new --set crawl.allow_private=true",
-        "import none.warc",
+    "log-export": [
+        "log export pages.csv --what pages",
+        "log export pages.csv --what pages",
+        "log export rates.csv --what rate",
     ],
-    "judge": ["judge features.jsonl", "judge bad.jsonl"],
-    "label": [
-        "review --sites 50 --seed 1 --out sample.jsonl --config tallied.toml",
-        "label sample.jsonl --out labels.jsonl --operator ann --answers keys.txt",
-        "label bad.jsonl --out labels.jsonl",
+    "crawl-forget": ["crawl forget other.test", "crawl forget other.test --yes", "crawl forget none.test --yes"],
+    "crawl-frontier": [
+        "crawl frontier",
+        "crawl frontier --site kept.site.test",
+        "crawl frontier --parked",
+        "crawl frontier --site none.test",
     ],
-    "measure": ["measure pages.jsonl --jobs 1", "measure bad.jsonl --jobs 1"],
+    "log-import": [
+        "log import archive.warc.gz",
+        "log import archive.warc.gz --log sqlite:new --set crawl.allow_private=true",
+        "log import none.warc",
+    ],
+    "lab-judge": ["lab judge features.jsonl", "lab judge bad.jsonl"],
+    "review-label": [
+        "review draw --sites 50 --seed 1 --out sample.jsonl --config tallied.toml",
+        "review label sample.jsonl --out labels.jsonl --operator ann --answers keys.txt",
+        "review label bad.jsonl --out labels.jsonl",
+    ],
+    "lab-measure": ["lab measure pages.jsonl --jobs 1", "lab measure bad.jsonl --jobs 1"],
     "pages": ["pages", "pages --where result=dropped --sort url --format csv", "pages --sort name"],
-    "panel": ["panel make --sites 2 --seed 1", "panel show", "panel show --version 9"],
-    "plan": ["plan how-to", "plan queries.txt", "plan none.txt"],
+    "review-panel": ["review panel make --sites 2 --seed 1", "review panel show", "review panel show --version 9"],
+    "crawl-plan": ["crawl plan how-to", "crawl plan queries.txt", "crawl plan none.txt"],
     "rate": [
         "rate",
         "rate --config tallied.toml",
@@ -95,23 +111,32 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "rate --why 2026-01-01 --config tallied.toml",
         "rate --log sqlite:none",
     ],
-    "release": ["release bundle --config tallied.toml", "release bundle --config tallied.toml", "audit bundle"],
+    "log-release": [
+        "log release bundle --config tallied.toml",
+        "log release bundle --config tallied.toml",
+        "doctor audit bundle",
+    ],
     "replay": [
         "replay --ruleset gopher --name mine --full-speed",
         "replay --ruleset notes --name mine",
         "replay --ruleset none",
     ],
-    "restore": ["backup kept", "restore kept --log sqlite:new", "restore kept", "restore crawled --log sqlite:newer"],
-    "review": [
-        "review --sites 50 --pages 2 --seed 1 --out sample.jsonl --config tallied.toml",
-        "review --sites 50 --out other.jsonl",
-        "review --sites 2 --out other.jsonl",
+    "log-restore": [
+        "log backup kept",
+        "log restore kept --log sqlite:new",
+        "log restore kept",
+        "log restore crawled --log sqlite:newer",
     ],
-    "robots": [
-        "robots http://kept.site.test/p/1 --stored",
-        "robots http://a.example/closed --file robots.txt",
-        "robots http://none.test/ --stored",
-        "robots http://kept.site.test/p/1",
+    "review-draw": [
+        "review draw --sites 50 --pages 2 --seed 1 --out sample.jsonl --config tallied.toml",
+        "review draw --sites 50 --out other.jsonl",
+        "review draw --sites 2 --out other.jsonl",
+    ],
+    "crawl-robots": [
+        "crawl robots http://kept.site.test/p/1 --stored",
+        "crawl robots http://a.example/closed --file robots.txt",
+        "crawl robots http://none.test/ --stored",
+        "crawl robots http://kept.site.test/p/1",
     ],
     "rulesets": [
         "rulesets list",
@@ -130,12 +155,14 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "runs rm mine --config runs.toml",
         "runs show mine --config runs.toml",
     ],
-    "score": ["score texts.jsonl", "score bad.jsonl"],
-    "search": [
-        "search --hits hits.txt --log sqlite:new",
-        "search --hits hits.txt --log sqlite:new",
-        "search --source brave --queries queries.txt",
+    "lab-score": ["lab score texts.jsonl", "lab score bad.jsonl"],
+    "hits": [
+        "hits add hits.txt --log sqlite:new",
+        "hits add hits.txt --log sqlite:new",
+        "hits list --log sqlite:new --sort rank",
+        "hits search --source brave --queries queries.txt",
     ],
+    "site": ["site http://kept.site.test/p/1", "site none.test"],
     "sites": [
         "sites",
         "sites --llm --fdr 5% --config tallied.toml",
@@ -144,27 +171,27 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "sites --log sqlite:none",
     ],
     "status": ["status --config tallied.toml", "status", "status --log sqlite:none"],
-    "tally": ["tally page_scores.jsonl", "tally bad.jsonl"],
-    "templates": [
-        "templates groups",
-        "templates split archive.warc.gz --out split --set crawl.allow_private=true",
-        "templates split archive.warc.gz --out split",
-        "templates evaluate none",
+    "lab-tally": ["lab tally page_scores.jsonl", "lab tally bad.jsonl"],
+    "lab-templates": [
+        "lab templates groups",
+        "lab templates split archive.warc.gz --out split --set crawl.allow_private=true",
+        "lab templates split archive.warc.gz --out split",
+        "lab templates evaluate none",
     ],
-    "topics": ["topics", "topics --log sqlite:none", "topics --create --log sqlite:new"],
-    "train-articles": ["train-articles labelled --out model.json --jobs 1"],
-    "train-detector": ["train-detector texts.jsonl --dev texts.jsonl --out trained"],
-    "train-extractor": ["train-extractor labelled --out trained --jobs 1"],
-    "train-sites": [
-        "train-sites scores.jsonl --out deciles.json",
-        "train-sites scores.jsonl --out d.json --detector d/1",
+    "log-topics": ["log topics", "log topics --log sqlite:none", "log topics --create --log sqlite:new"],
+    "lab-train-articles": ["lab train-articles labelled --out model.json --jobs 1"],
+    "lab-train-detector": ["lab train-detector texts.jsonl --dev texts.jsonl --out trained"],
+    "lab-train-extractor": ["lab train-extractor labelled --out trained --jobs 1"],
+    "lab-train-sites": [
+        "lab train-sites scores.jsonl --out deciles.json",
+        "lab train-sites scores.jsonl --out d.json --detector d/1",
     ],
     "up": ["up", "up --role jugde", "up --in-process --role judge,score"],
-    "upgrade": [
-        "upgrade",
-        "upgrade --check",
-        "upgrade --set measure.time_limit_s=9",
-        "upgrade --set measure.max_elements=9",
+    "log-upgrade": [
+        "log upgrade",
+        "log upgrade --check",
+        "log upgrade --set measure.time_limit_s=9",
+        "log upgrade --set measure.max_elements=9",
     ],
 }
 
@@ -189,6 +216,6 @@ def test_the_words_of_a_command(
 
 def test_every_command_has_a_golden_file() -> None:
     """Each command and subcommand runs for the file of its first word, or is named with its reason."""
-    shown = "".join(golden_file(name).read_text(encoding="utf-8") for name in {*RUNS, "explain", *OWN_TEST})
+    shown = "".join(golden_file(name).read_text(encoding="utf-8") for name in {*RUNS, "page", *OWN_TEST})
     silent = {name for name in commands(app) if f"$ farmwatch {name}" not in shown}
     assert silent == set(OWN_TEST)

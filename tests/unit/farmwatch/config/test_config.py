@@ -39,7 +39,7 @@ def test_without_any_source_all_values_are_the_defaults(tmp_path: Path, monkeypa
 
 
 def test_flag_beats_environment_beats_file_beats_default(tmp_path: Path) -> None:
-    """Each layer overrides the weaker ones, and `config show` names it."""
+    """Each layer overrides the weaker ones, and `doctor config` names it."""
     file = _file(tmp_path, "[crawl]\ndelay_s = 2\nretry_s = 2\npage_budget = 2\n")
     variables = {"FARMWATCH_CRAWL_DELAY_S": "3", "FARMWATCH_CRAWL_RETRY_S": "3"}
     loaded = load(file, ["crawl.delay_s=4"], variables)
@@ -162,7 +162,7 @@ def test_secrets_are_known_and_never_named_in_errors() -> None:
 
 
 def test_config_show_masks_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`config show` prints the mask for a secret that is set, and an empty secret as empty."""
+    """`doctor config` prints the mask for a secret that is set, and an empty secret as empty."""
     monkeypatch.setattr("farmwatch.config.config.Config", _Tree)
     tree, origins = resolve(_Tree, [from_flags(_Tree, ["account.token=hush", "account.name=me"])])
     loaded = LoadedConfig(tree, origins, [], None)  # type: ignore[arg-type]  # a smaller tree stands in

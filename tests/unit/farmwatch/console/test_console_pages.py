@@ -52,7 +52,7 @@ def test_every_number_is_that_of_the_command(farmwatch: Runner, finished: str, t
         assert {name: row[name] for name in said} == said
     for url in (URL, SHORT_URL):
         (page,) = visited(finished, tmp_path, "/page.json", url=url)
-        explained = farmwatch("explain", url, "--json", "--log", finished).json
+        explained = farmwatch("page", url, "--json", "--log", finished).json
         assert {name: page.json[name] for name in explained if name != "warning"} == {
             name: value for name, value in explained.items() if name != "warning"
         }
@@ -240,7 +240,7 @@ def test_earlier_pages_that_are_far_apart_are_found(farmwatch: Runner, finished:
             fetched = Page(id=features.id, site=SITE, page_id=features.page_id, url=url)
             log.append([Output(PAGES, partition, SITE.encode(), encode(fetched))])
     (page,) = visited(finished, tmp_path, "/page.json", url=url)
-    explained = farmwatch("explain", url, "--json", "--log", finished).json
+    explained = farmwatch("page", url, "--json", "--log", finished).json
     assert page.json["repeats"] == explained["repeats"] and page.json["repeats"][0]["pages"] == 4
 
 
@@ -337,7 +337,7 @@ def test_of_two_tabs_that_pause_the_crawl_one_is_told(farmwatch: Runner, finishe
 
 
 def test_hosts_are_excluded_and_visited_again(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
-    """As `farmwatch exclude`; a pattern that reaches beyond one domain and a name that is none change nothing."""
+    """As `farmwatch crawl exclude`; a pattern that reaches beyond one domain and a name that is none change nothing."""
 
     async def visit(browser: Browser) -> list[Answer]:
         form = await browser.form("/crawl", order="exclude", why="owner")
@@ -349,13 +349,13 @@ def test_hosts_are_excluded_and_visited_again(farmwatch: Runner, finished: str, 
     *answers, page = browse(finished, tmp_path, visit)
     assert [answer.status for answer in answers] == [303, 303, 400, 400, 303]
     assert "reaches beyond one domain" in answers[2].text
-    listed = farmwatch("exclude", "--list", "--json", "--log", finished).lines
+    listed = farmwatch("crawl", "exclude", "--list", "--json", "--log", finished).lines
     assert [one["name"] for one in listed if one["excluded"]] == ["www.example.com"]
     assert [(one["name"], one["why"]) for one in page.json["exclusions"]] == [("www.example.com", "owner")]
 
 
 def test_dead_letters_are_settled(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
-    """Of the chosen stage, run and reason only, as `farmwatch dead`; the page says how many, no letter's bytes run."""
+    """Of the chosen stage, run and reason only, as `farmwatch log dead`; the page says how many, and no bytes run."""
     with closing(open_log(finished)) as log:
         letters = ((KeyError("x"), ""), (KeyError(HOSTILE), ""), (ValueError("no"), ""), (KeyError("x"), "other"))
         for offset, (error, run) in enumerate(letters):
@@ -371,19 +371,19 @@ def test_dead_letters_are_settled(farmwatch: Runner, finished: str, tmp_path: Pa
     assert dropped.headers["Location"] == "/letters?settled=2&refused=0"
     left = {(one["run"], one["reason"]): one["open"] for one in after.json["letters"]}
     assert left == {("", "KeyError"): 0, ("", "ValueError"): 1, ("other", "KeyError"): 1}
-    lines = farmwatch("dead", "list", "--json", "--log", finished).out.splitlines()
+    lines = farmwatch("log", "dead", "list", "--json", "--log", finished).out.splitlines()
     assert sorted(one["dropped"] for one in map(json.loads, lines)) == [0, 0, 2]
 
 
 def test_a_forgotten_host_is_on_no_page_and_not_in_the_index(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
-    """`farmwatch forget` clears index and labels of a console that does not run, too: no bytes have the host's name."""
+    """`farmwatch crawl forget` clears index and labels of a stopped console: no bytes have the host's name."""
     folder = Path(finished.partition(":")[2])
     assert visited(finished, folder, "/site", site=SITE)[0].status == 200
     assert SITE.encode() in (folder / "console.sqlite").read_bytes()
     labels = [{"fetch_id": site, "site": site, "page_type": "article", "text": "words"} for site in (SITE, "b.example")]
     (folder / "labels.jsonl").write_text("".join(json.dumps(label) + "\n" for label in labels))
     (folder / "labels.jsonl").chmod(0o600)
-    assert farmwatch("forget", SITE, "--yes", "--log", finished).code == 0
+    assert farmwatch("crawl", "forget", SITE, "--yes", "--log", finished).code == 0
     left = b"".join(path.read_bytes() for path in folder.glob("console.sqlite*"))
     assert SITE.encode() not in left
     assert [json.loads(line)["site"] for line in (folder / "labels.jsonl").open()] == ["b.example"]

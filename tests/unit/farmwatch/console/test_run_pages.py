@@ -205,7 +205,7 @@ def test_the_frontier_is_that_of_the_command(farmwatch: Runner, tmp_path: Path) 
     url = frontier_log(tmp_path, parked, SiteRow(site="b.example", stopped_at=5, stopped="excluded"))
 
     found, page = visited(url, tmp_path, "/frontier.json", "/frontier")
-    said = farmwatch("frontier", "--json", "--log", url).json
+    said = farmwatch("crawl", "frontier", "--json", "--log", url).json
     assert {name: found.json[name] for name in said} == said and said["sites"]["parked"] == 1
     assert "a.example" in page.text and found.json["meanings"]["robots.txt:http_503"]["text"] in page.text
 

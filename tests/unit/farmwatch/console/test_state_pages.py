@@ -64,7 +64,7 @@ def test_health_says_what_the_doctor_says(farmwatch: Runner, finished: str, tmp_
 
 
 def test_health_says_the_disk_and_the_versions(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
-    """The lines on the disk are those of `farmwatch topics`; the versions those of the program and of the live run."""
+    """The lines on the disk are those of `farmwatch log topics`; the versions those of program and live run."""
     method = text_of_method(SiteTest(SprtParams()))
     live = Run(
         name=LIVE, ruleset="mine", digest="0123abcd", detector="a-detector", epoch="an-epoch", site_method=method
@@ -72,7 +72,7 @@ def test_health_says_the_disk_and_the_versions(farmwatch: Runner, finished: str,
     with closing(open_log(finished)) as log:
         update_control(log, lambda _: ControlUpdate(live))
     (health,) = visited(finished, tmp_path, "/health.json")
-    said = farmwatch("topics", "--log", finished).err
+    said = farmwatch("log", "topics", "--log", finished).err
     assert health.json["disk"] and all(line in said for line in health.json["disk"])
     versions = health.json["versions"]
     assert versions["farmwatch"] in farmwatch("--version").out
@@ -115,7 +115,7 @@ def test_a_letter_is_shown_as_the_command_shows_it(farmwatch: Runner, url: str, 
     groups, page, twin, unreadable, other = browse(url, tmp_path, visit)
     assert 'href="/letter?id=0/2"' in groups.text
     for letter, answer in (("0/1", twin), ("0/2", other)):
-        assert answer.json == farmwatch("dead", "show", letter, "--json", "--log", url).json
+        assert answer.json == farmwatch("log", "dead", "show", letter, "--json", "--log", url).json
     for shown in (page, unreadable):
         assert "&lt;script&gt;" in shown.text and "{{7*7}}" in shown.text
         assert "<script>alert" not in shown.text and "<img" not in shown.text
@@ -134,7 +134,7 @@ def test_a_letter_is_settled_alone(farmwatch: Runner, url: str, tmp_path: Path) 
     assert (dropped.headers["Location"], retried.headers["Location"]) == ("/letter?id=0/0", "/letter?id=0/1")
     assert [answer.status for answer in (late, missing, wrong)] == [409, 404, 400] and "already dropped" in late.text
     assert "<form" not in after.text
-    lines = farmwatch("dead", "list", "--each", "--json", "--log", url).out.splitlines()
+    lines = farmwatch("log", "dead", "list", "--each", "--json", "--log", url).out.splitlines()
     assert [one["state"] for one in map(json.loads, lines)] == ["dropped", "waiting", "open"]
 
 

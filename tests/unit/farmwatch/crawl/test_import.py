@@ -1,4 +1,4 @@
-"""`farmwatch import`: appends the pages of archives to the log, each once."""
+"""`farmwatch log import`: appends the pages of archives to the log, each once."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ def archives(tmp_path: Path) -> list[Path]:
 def test_pages_and_their_hits_are_appended_once(farmwatch: Runner, tmp_path: Path, archives: list[Path]) -> None:
     """A second import skips all known pages; skipped records are counted by reason."""
     url = f"sqlite:{tmp_path / 'log'}"
-    ran = farmwatch("import", *archives, "--log", url)
+    ran = farmwatch("log", "import", *archives, "--log", url)
     assert (ran.code, ran.err) == (Exit.OK, "")
     assert ran.out == "9 pages imported, 0 broken records\npassed over: http_404 1, robots 1\n"
-    ran = farmwatch("import", archives[1], archives[0], "--json", "--log", url)
+    ran = farmwatch("log", "import", archives[1], archives[0], "--json", "--log", url)
     assert ran.json == {
         "pages": 0,
         "no_page_reasons": {},
@@ -104,7 +104,7 @@ def test_sites_and_the_source_can_be_chosen(farmwatch: Runner, tmp_path: Path, a
     """Hosts may have any spelling; the rate can be cut by the source."""
     url = f"sqlite:{tmp_path / 'log'}"
     sites = ["--site", "Site1.test", "--site", "http://site2.test/x"]
-    ran = farmwatch("import", *archives, "--source", "library", *sites, "--log", url)
+    ran = farmwatch("log", "import", *archives, "--source", "library", *sites, "--log", url)
     assert ran.out.startswith("6 pages imported")
     with closing(open_log(url)) as log:
         hits, pages = on(log)
@@ -118,12 +118,12 @@ def test_broken_records_are_named_and_in_the_exit_code(farmwatch: Runner, tmp_pa
     bad = tmp_path / "bad.warc.gz"
     start = archives[0].read_bytes()
     bad.write_bytes(start + gzip.compress(b"WARC/1.1\r\n\x1b[2J: \r\n\r\n") + archives[1].read_bytes())
-    ran = farmwatch("import", bad, "--log", url)
+    ran = farmwatch("log", "import", bad, "--log", url)
     assert ran.code == Exit.PROBLEM
     assert ran.err == f"{bad}: offset {len(start)}: a record without a usable Content-Length\n"
     assert ran.out.startswith("9 pages imported, 1 broken record\n")
     bad.write_bytes(gzip.compress(b"x\r\n\r\n") * 150)
-    ran = farmwatch("import", bad, "--log", url)
+    ran = farmwatch("log", "import", bad, "--log", url)
     assert len(ran.err.splitlines()) == 101 and ran.err.endswith("50 more broken records\n")
 
 
@@ -143,7 +143,7 @@ def test_wrong_arguments_are_refused_before_anything_is_done(
 ) -> None:
     """Wrong arguments end with a message and their exit code before a log is created."""
     (tmp_path / "x.warc").write_text("")
-    ran = farmwatch("import", *arguments, "--log", f"sqlite:{tmp_path / 'log'}")
+    ran = farmwatch("log", "import", *arguments, "--log", f"sqlite:{tmp_path / 'log'}")
     assert ran.code == code and said in ran.err
     assert not (tmp_path / "log").exists()
 
@@ -152,13 +152,13 @@ def test_an_empty_import_is_a_problem(farmwatch: Runner, tmp_path: Path) -> None
     """An empty file, or only pages of private addresses: exit 1 with the remedy. Only known pages: exit 0."""
     url = f"sqlite:{tmp_path / 'log'}"
     (tmp_path / "empty.warc").write_bytes(b"")
-    ran = farmwatch("import", "empty.warc", "--log", url)
+    ran = farmwatch("log", "import", "empty.warc", "--log", url)
     assert ran.code == Exit.PROBLEM and ran.err == "nothing was imported: there is no record\n"
     (file,) = write(tmp_path / "private", [capture(1, address="10.0.0.1")])
-    ran = farmwatch("import", file, "--log", url)
+    ran = farmwatch("log", "import", file, "--log", url)
     assert ran.code == Exit.PROBLEM and "--set crawl.allow_private=true lets in" in ran.err
     for _ in range(2):
-        assert farmwatch("import", file, "--log", url, "--set", "crawl.allow_private=true").code == Exit.OK
+        assert farmwatch("log", "import", file, "--log", url, "--set", "crawl.allow_private=true").code == Exit.OK
 
 
 class _Interrupted(Exception):
@@ -280,7 +280,7 @@ def test_a_lock_that_cannot_be_created_is_reported(farmwatch: Runner, tmp_path: 
     """The message has the file and the remedy; nothing is appended."""
     url = f"sqlite:{tmp_path / 'log'}"
     (tmp_path / "log" / "search" / "imports.lock").mkdir(parents=True)
-    ran = farmwatch("import", archives[0], "--log", url)
+    ran = farmwatch("log", "import", archives[0], "--log", url)
     assert ran.code == Exit.UNAVAILABLE and "imports.lock: cannot be written" in ran.err
     with closing(open_log(url)) as log:
         assert on(log) == ([], [])

@@ -1,4 +1,4 @@
-"""The runner of `farmwatch search`: an error of one source does not affect the others."""
+"""The runner of `farmwatch hits search`: an error of one source does not affect the others."""
 
 from __future__ import annotations
 

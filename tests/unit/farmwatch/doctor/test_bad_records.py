@@ -46,8 +46,8 @@ def spoil(url: str, *topics: str, key: str = SITE) -> None:
         (("rate", "--json"), {SITES: 4}),
         (("sites",), {SITES: 4}),
         (("rate", "--history", "--from", "2026-01-01"), {RATES: 2}),
-        (("explain", URL), {FEATURES: 2, VERDICTS: 2, SCORES: 2}),
-        (("explain", REFUSED_URL), {FEATURES: 2, PAGES: 2}),
+        (("page", URL), {FEATURES: 2, VERDICTS: 2, SCORES: 2}),
+        (("page", REFUSED_URL), {FEATURES: 2, PAGES: 2}),
         (("crawl", "--dry-run"), {HITS: 4}),
     ],
     ids=lambda value: "-".join(value)[:24] if isinstance(value, tuple) else "",
@@ -123,7 +123,7 @@ def test_the_doctor_tells_of_dead_letters(finished: str) -> None:
     assert found.state is CheckState.WARN
     assert found.found.startswith("measure BadRecord 2; tally ValueError 1; the newest, ")
     assert found.found.endswith("Z, is pages partition 1 offset 6: ValueError: it is none")
-    assert "`farmwatch dead retry`" in found.mend
+    assert "`farmwatch log dead retry`" in found.mend
     spoil(finished, DEAD_LETTERS)
     (found,) = findings(finished, "dead letters")
     assert f"{2 * PARTITIONS} records of dead-letters could not be read" in found.found

@@ -73,11 +73,11 @@ def test_damaged_pages_of_the_database_are_found(configure: Configure, tmp_path:
         log.create([Topic("not-audited", 1)])
         log.append([Output("not-audited", 0, b"k", b"small" * 200) for _ in range(4000)])
     assert _found(config, "database").state is OK
-    assert farmwatch("audit", "--log", config.log.url).code == Exit.OK
+    assert farmwatch("doctor", "audit", "--log", config.log.url).code == Exit.OK
     damage_pages(tmp_path / "log", 150)
     found = _found(config, "database")
     assert (found.state, "log.sqlite is damaged" in found.found) == (FAIL, True)
-    ran = farmwatch("audit", "--log", config.log.url)
+    ran = farmwatch("doctor", "audit", "--log", config.log.url)
     assert (ran.code, "log.sqlite is damaged" in ran.err) == (Exit.UNAVAILABLE, True)
 
 

@@ -28,9 +28,9 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         made.append(arguments)
         return Exit.OK
 
-    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", start)
-    monkeypatch.setattr("farmwatch.commands.daemon.running._run_one", start)
-    monkeypatch.setattr("farmwatch.commands.daemon.crawl.run_role", lambda *given, **_: start(*given))
+    monkeypatch.setattr("farmwatch.commands.start.running._supervise", start)
+    monkeypatch.setattr("farmwatch.commands.start.running._run_one", start)
+    monkeypatch.setattr("farmwatch.commands.crawl.crawl.run_role", lambda *given, **_: start(*given))
     monkeypatch.setenv("FARMWATCH_CRAWL_CONTACT", "https://operator.example/")
     monkeypatch.setenv("FARMWATCH_METRICS_PORT", "0")
     monkeypatch.setenv("FARMWATCH_CONSOLE_PORT", "0")
@@ -87,7 +87,7 @@ def test_a_folder_that_cannot_be_written_ends_up_at_once(farmwatch: Runner, tmp_
     assert (ran.code, "log.url" in ran.err) == (Exit.UNAVAILABLE, True)
 
 
-@pytest.mark.parametrize("command", ["up", "rate", "audit"])
+@pytest.mark.parametrize("command", ["up", "rate", "doctor audit"])
 def test_segments_without_their_database_end_every_command(farmwatch: Runner, tmp_path: Path, command: str) -> None:
     """If log.sqlite is missing beside segments: exit code 3, one line with the remedy, and no new log."""
     folder = tmp_path / "farmwatch-data"

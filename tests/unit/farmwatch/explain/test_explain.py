@@ -91,33 +91,33 @@ def _printable(text: str) -> bool:
 
 def test_explain_finds_a_page_by_any_spelling_of_its_url(farmwatch: Runner, finished: str) -> None:
     """Any spelling finds the page, with rules, score and versions; for an unknown page, similar URLs are listed."""
-    ran = farmwatch("explain", "HTTPS://KEPT.example:443/garden#top", "--log", finished)
+    ran = farmwatch("page", "HTTPS://KEPT.example:443/garden#top", "--log", finished)
     assert ran.code == Exit.OK
     for part in ("article", "min_tokens", "url_kind", ">= 200", "judged first", "p(llm) 0.970, flagged", "recall"):
         assert part in ran.out
     assert ".0\t" not in ran.out
-    assert farmwatch("explain", f"{URL}/", "--log", finished).code == Exit.OK
-    ran = farmwatch("explain", f"{URL}s", "--log", finished)
+    assert farmwatch("page", f"{URL}/", "--log", finished).code == Exit.OK
+    ran = farmwatch("page", f"{URL}s", "--log", finished)
     assert (ran.code, f"similar URLs: {URL}" in ran.err) == (Exit.PROBLEM, True)
-    assert farmwatch("explain", "ftp://x/y", "--log", finished).code == Exit.USAGE
+    assert farmwatch("page", "ftp://x/y", "--log", finished).code == Exit.USAGE
 
 
 def test_explain_json_has_the_names_of_the_pipes(farmwatch: Runner, finished: str) -> None:
     """JSON has first_failed and every rule with its value; a dropped page has no score, a score has its warning."""
-    found = farmwatch("explain", SHORT_URL, "--json", "--log", finished).json
+    found = farmwatch("page", SHORT_URL, "--json", "--log", finished).json
     assert (found["verdict"], found["first_failed"], found["score"]) == ("dropped", "min_tokens", None)
     names = {"name", "value", "op", "threshold", "outcome", "in_force", "fields", "matched", "contributions"}
     assert all(names == set(rule) for rule in found["rules"])
     assert found["warning"] == ""
-    found = farmwatch("explain", URL, "--json", "--log", finished).json
+    found = farmwatch("page", URL, "--json", "--log", finished).json
     assert (found["score"]["detector"], found["warning"], found["other_score"]) == (DETECTOR, "indicative only", None)
-    assert f"{DETECTOR}: indicative only" in farmwatch("explain", URL, "--log", finished).err
+    assert f"{DETECTOR}: indicative only" in farmwatch("page", URL, "--log", finished).err
 
 
 def test_explain_measures_a_file(farmwatch: Runner, tmp_path: Path) -> None:
     """An HTML file is measured, judged and scored without a log."""
     (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
-    ran = farmwatch("explain", "page.html")
+    ran = farmwatch("page", "page.html")
     assert ran.code == Exit.OK
     assert "article" in ran.out.splitlines()[0]
     assert "abstains: too_short" in ran.out
@@ -137,12 +137,12 @@ def test_repeats_are_shown_with_their_pages(farmwatch: Runner, tmp_path: Path) -
         for number in range(4)
     ]
     log = _log(tmp_path, pages)
-    ran = farmwatch("explain", _address("3"), "--log", log)
+    ran = farmwatch("page", _address("3"), "--log", log)
     assert re.search(r"^repeats: [1-9][0-9.]*%, .* are on 2 of 3 earlier pages of the site$", ran.out, re.MULTILINE)
     assert f"bytes on 2 pages, first on {_address('1')}\n" in ran.out
     assert "read what is new in it" in ran.out
     assert "recorded" not in ran.out
-    found = farmwatch("explain", _address("3"), "--json", "--log", log).json
+    found = farmwatch("page", _address("3"), "--json", "--log", log).json
     assert {tuple(part["seen_on"]) for part in found["repeats"]} == {(_address("1"), _address("2"))}
     assert all(set(part) == {"text", "bytes", "seen_on", "pages"} and part["pages"] == 2 for part in found["repeats"])
     size = found["scored_text"]["bytes"]
@@ -167,7 +167,7 @@ def test_earlier_pages_are_those_that_measure_compared_with(farmwatch: Runner, t
         _features("page", f"{_own(1)}{FOOTER}\n{once_more}", 0.0),
         _features("first", once_more),
     ]
-    found = farmwatch("explain", _address("page"), "--json", "--log", _log(tmp_path, records)).json
+    found = farmwatch("page", _address("page"), "--json", "--log", _log(tmp_path, records)).json
     assert found["earlier_pages"] == 1
     assert {tuple(part["seen_on"]) for part in found["repeats"]} == {(_address("first"),)}
     assert "counts all the same" in "".join(part["text"] for part in found["repeats"])
@@ -186,7 +186,7 @@ def test_a_difference_from_the_recorded_share_is_shown(
 ) -> None:
     """If the passages do not add up to the share of the rule, one line has both shares and the likely cause."""
     pages = [_features("a", FOOTER, 0.0, epoch=epoch), _features("b", _own(1) + FOOTER, share, epoch=epoch)]
-    ran = farmwatch("explain", _address("b"), "--log", _log(tmp_path, pages))
+    ran = farmwatch("page", _address("b"), "--log", _log(tmp_path, pages))
     (line,) = [line for line in ran.out.splitlines() if "recorded when measured" in line]
     assert f"{share:.1%}" in line and why in line
 
@@ -211,10 +211,10 @@ def test_the_words_of_explain(farmwatch: Runner, tmp_path: Path) -> None:
     old = _features("old", _own(40), epoch="older")
     log = _log(tmp_path, [first, letter, *others, repeated, deep, twin, *kept, *scores, old])
     names = ("first", "repeated", "deep", "1", "twin", "2", "3", "4")
-    runs = [farmwatch("explain", _address(name), "--log", log) for name in names]
-    runs += [farmwatch("explain", _address(name), "--verbose", "--log", log) for name in ("letter", "repeated", "old")]
-    runs += [farmwatch("explain", _address("old"), "--ruleset", "gopher", "--log", log)]
-    check_words("explain", *runs)
+    runs = [farmwatch("page", _address(name), "--log", log) for name in names]
+    runs += [farmwatch("page", _address(name), "--verbose", "--log", log) for name in ("letter", "repeated", "old")]
+    runs += [farmwatch("page", _address("old"), "--ruleset", "gopher", "--log", log)]
+    check_words("page", *runs)
 
 
 def test_json_has_every_measure_by_name(farmwatch: Runner, tmp_path: Path) -> None:
@@ -228,12 +228,12 @@ def test_json_has_every_measure_by_name(farmwatch: Runner, tmp_path: Path) -> No
     }
     rich = _features("new", "A\nB\nC", structure=[1200.0, 0.25, None], template_lines=b"\5", **more)
     log = _log(tmp_path, [rich, _features("old", _own(2))])
-    found, bare = (farmwatch("explain", _address(n), "--json", "--log", log).json for n in ("new", "old"))
+    found, bare = (farmwatch("page", _address(n), "--json", "--log", log).json for n in ("new", "old"))
     structure = found["structure"]
     assert (structure["page_bytes"], structure["anchor_share"], list(structure)) == (1200, None, [*STRUCTURE])
     assert (found["quality"]["main"]["words"], found["quality"]["c4"]["mean_word_chars"]) == (120, 3)
     assert (found["template_lines"], bare["structure"], bare["quality"]) == ([0, 2], {}, {})
-    text = farmwatch("explain", _address("new"), "--json", "--log", log).out
+    text = farmwatch("page", _address("new"), "--json", "--log", log).out
     assert '"tokens": 382, "x": 0.5, "big": 1e+300' in text and '"words": 120, "mean_word_chars": 4.25' in text
     assert '"name": "min_tokens", "value": 382, "op": ">=", "threshold": 200,' in text
 
@@ -259,15 +259,15 @@ def test_nothing_of_a_page_steers_the_terminal(
         monkeypatch.setattr("sys.stdout.isatty", lambda: True)
         monkeypatch.setenv("TERM", "dumb")
     log = _log(tmp_path, [earlier, measured, verdict, score])
-    ran = farmwatch("explain", _address("b"), "--verbose", "--log", log)
+    ran = farmwatch("page", _address("b"), "--verbose", "--log", log)
     assert ran.code == Exit.OK
     assert _printable(ran.out)
     assert "and more of it" in ran.out
     assert len(ran.out) < 20_000
-    as_json = farmwatch("explain", _address("b"), "--json", "--log", log).out.removesuffix("\n")
+    as_json = farmwatch("page", _address("b"), "--json", "--log", log).out.removesuffix("\n")
     assert as_json.isprintable()
     assert json.loads(as_json)["repeats"][0]["text"] == text
-    near = farmwatch("explain", _address("bb"), "--log", log)
+    near = farmwatch("page", _address("bb"), "--log", log)
     assert (near.code, _printable(near.err)) == (Exit.PROBLEM, True)
 
 
@@ -276,13 +276,13 @@ def test_failures_that_drop_a_page_stand_out(
     farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch, no_colour: bool
 ) -> None:
     """FAIL is always in capitals; red only on a terminal without NO_COLOR."""
-    assert "\x1b" not in farmwatch("explain", SHORT_URL, "--log", finished).out
+    assert "\x1b" not in farmwatch("page", SHORT_URL, "--log", finished).out
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
     if no_colour:
         monkeypatch.setenv("NO_COLOR", "1")
-    out = farmwatch("explain", SHORT_URL, "--log", finished).out
+    out = farmwatch("page", SHORT_URL, "--log", finished).out
     assert "FAIL" in out
     assert bool(re.search(r"\x1b\[[0-9;]*31m", out)) is not no_colour
 
@@ -297,7 +297,7 @@ def test_every_outcome_has_its_own_word(farmwatch: Runner, tmp_path: Path) -> No
     )
     measures = {"tokens": 12.0, "link_code_share": None, "language": None, "duplicate_share": 0.25}
     log = _log(tmp_path, [_features("a", _own(1), measures=measures, extract_path="fallback")])
-    ran = farmwatch("explain", _address("a"), "--ruleset", rules, "--log", log)
+    ran = farmwatch("page", _address("a"), "--ruleset", rules, "--log", log)
     rows = {line.split("\t")[0]: line.split("\t")[1:] for line in ran.out.splitlines() if "\t" in line}
     assert rows["min_tokens"] == ["12", ">= 200", "FAIL"]
     assert rows["link_code_share"] == ["unknown", "<= 0.2", "n/a"]
@@ -336,7 +336,7 @@ def test_the_score_is_of_the_site_and_of_the_configured_detector(farmwatch: Runn
     page = _features("a", _own(1))
     scores = [_score(page, p_llm=0.1), _score(page, p_llm=0.2), _score(page, "newer/2", p_llm=0.3)]
     log = _log(tmp_path, [page, *scores, _score(page, p_llm=0.4, site="b.example")])
-    found = farmwatch("explain", _address("a"), "--json", "--log", log).json["score"]
+    found = farmwatch("page", _address("a"), "--json", "--log", log).json["score"]
     assert (found["detector"], found["p_llm"]) == (DETECTOR, 0.2)
 
 
@@ -349,12 +349,12 @@ def test_the_text_that_is_scored_is_named_and_its_score_found(farmwatch: Runner,
     verdict = judge(page, load_ruleset(str(rules)))
     cleaned = msgspec.structs.replace(_score(page, p_llm=0.7), text_digest=verdict.text_digest, id="cleaned")
     log = _log(tmp_path, [page, *([verdict] if judged == "live" else []), _score(page, p_llm=0.1), cleaned])
-    ran = farmwatch("explain", _address("a"), *(["--ruleset", rules] if judged == "now" else []), "--log", log)
+    ran = farmwatch("page", _address("a"), *(["--ruleset", rules] if judged == "now" else []), "--log", log)
     assert f"judged {'first' if judged == 'live' else judged}" in ran.out
     assert "scored text: main text cleaned as C4 does, 7 words, 34 characters, 34 bytes\n" in ran.out
     assert ("quality rules read the main text cleaned as C4 does" in ran.out) is (judged == "now")
     assert "p(llm) 0.700" in ran.out
-    ran = farmwatch("explain", _address("a"), "--ruleset", "notes", "--log", log)
+    ran = farmwatch("page", _address("a"), "--ruleset", "notes", "--log", log)
     assert "scored text: main text, 10 words" in ran.out
 
 
@@ -365,13 +365,13 @@ def test_a_dropped_page_may_have_no_known_scored_text(farmwatch: Runner, tmp_pat
     rules.write_text(f'scores = "c4"\n[rules.extracted]\nthreshold = "ok"\n{tokens}', encoding="utf-8")
     page = _features("a", "This line ends as a sentence does.\nMenu Home About\n")
     log = _log(tmp_path, [page, judge(page, load_ruleset(str(rules)))])
-    ran = farmwatch("explain", _address("a"), "--log", log)
+    ran = farmwatch("page", _address("a"), "--log", log)
     assert "judged first" in ran.out
     assert "scored text" not in ran.out
     assert "\ntext: main text, 10 words, " in ran.out and "; this ruleset scores another text, and only" in ran.out
-    found = farmwatch("explain", _address("a"), "--log", log, "--json").json
+    found = farmwatch("page", _address("a"), "--log", log, "--json").json
     assert found["scored_text"] == {"name": "", "chars": 0, "bytes": 0, "digest": ""}
-    found = farmwatch("explain", _address("a"), "--log", log, "--ruleset", rules, "--json").json
+    found = farmwatch("page", _address("a"), "--log", log, "--ruleset", rules, "--json").json
     assert found["scored_text"] == {"name": "c4", "chars": 34, "bytes": 34, "digest": ""}
 
 
@@ -427,14 +427,14 @@ def test_a_rule_is_shown_with_its_fields(farmwatch: Runner, tmp_path: Path) -> N
     log = _log(tmp_path, [_features("a", _own(1), measures=measures, blocks=blocks)])
     mine = tmp_path / "mine.toml"
     mine.write_text(_MINE, encoding="utf-8")
-    ran = farmwatch("explain", _address("a"), "--ruleset", mine, "--log", log)
+    ran = farmwatch("page", _address("a"), "--ruleset", mine, "--log", log)
     rows = {line.split("\t")[0]: line.split("\t")[1:] for line in ran.out.splitlines() if "\t" in line}
     assert rows["large_block_share"] == ["0.75", ">= 0.5 (block_chars 300)", "pass"]
     assert rows["language"] == ["en", "in en (min_probability 0.5)", "pass"]
     assert rows["url_kind"] == ["shop", "not in shop", "FAIL"]
     assert 'url_kind: shop, because the URL matches /(?:product|item)s?/: "/Items/"\n' in ran.out
     assert "1 of 4 rules in force failed:" in ran.out
-    found = farmwatch("explain", _address("a"), "--ruleset", mine, "--json", "--log", log).json
+    found = farmwatch("page", _address("a"), "--ruleset", mine, "--json", "--log", log).json
     rules = {rule["name"]: rule for rule in found["rules"]}
     matched = {"kind": "shop", "pattern": "/(?:product|item)s?/", "found": "/Items/"}
     assert (rules["url_kind"]["matched"], rules["language"]["matched"]) == (matched, None)
@@ -456,21 +456,21 @@ def test_the_probability_of_an_article_is_shown_with_the_measures_that_move_it(
     structure = [4.0 if name in names and name != "links" else None for name in STRUCTURE]
     pages = [_features("a", _own(1), measures={"tokens": 300}, structure=structure), _features("b", _own(2))]
     log = _log(tmp_path, pages)
-    ran = farmwatch("explain", _address("a"), "--ruleset", mine, "--log", log)
+    ran = farmwatch("page", _address("a"), "--ruleset", mine, "--log", log)
     row = next(line.split("\t") for line in ran.out.splitlines() if line.startswith("article_probability\t"))
     assert 0.99 < float(row[1]) < 1 and row[2:] == [f">= 0.5 (model {model.digest})", "pass"]
     shown = [line.removeprefix("article_probability: ") for line in ran.out.splitlines() if " by " in line]
     assert shown[0] == "logit +1.75 by password_fields 4 (password fields)" and len(shown) == 7
     assert "logit -0.50 by links unknown (links)" in shown
     assert shown[-1] == "logit +0.75 by rest (the bias, and all other measures)"
-    found = farmwatch("explain", _address("a"), "--ruleset", mine, "--json", "--log", log).json
+    found = farmwatch("page", _address("a"), "--ruleset", mine, "--json", "--log", log).json
     (rule_found,) = [one for one in found["rules"] if one["name"] == "article_probability"]
     assert rule_found["fields"] == {"model": model.digest} and len(rule_found["contributions"]) == 7
     logits = model.logits(pages[0])
     assert logits and sum(part["logit"] for part in rule_found["contributions"]) == pytest.approx(logits[0])
     largest = {"name": "password_fields", "value": 4, "logit": 1.75, "meaning": "password fields"}
     assert rule_found["contributions"][0] == largest
-    assert " by " not in farmwatch("explain", _address("b"), "--ruleset", mine, "--log", log).out
+    assert " by " not in farmwatch("page", _address("b"), "--ruleset", mine, "--log", log).out
 
 
 @pytest.mark.usefixtures("here")
@@ -478,27 +478,27 @@ def test_a_file_may_have_an_assumed_url(farmwatch: Runner, tmp_path: Path) -> No
     """--url gives a file, perhaps compressed, the measures of a URL; wrong uses are refused."""
     (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
     (tmp_path / "page.html.zst").write_bytes(zstandard.compress(article_html().encode()))
-    assert "url_kind\tunknown" in farmwatch("explain", "page.html.zst").out
-    ran = farmwatch("explain", "page.html", "--url", "https://a.example/forum/7")
+    assert "url_kind\tunknown" in farmwatch("page", "page.html.zst").out
+    ran = farmwatch("page", "page.html", "--url", "https://a.example/forum/7")
     assert ran.out.startswith("page.html, as https://a.example/forum/7: dropped, first by url_kind\n")
     assert "url_kind: forum, because the URL matches " in ran.out
-    found = farmwatch("explain", "page.html", "--url", "https://a.example/forum/7", "--json").json
+    found = farmwatch("page", "page.html", "--url", "https://a.example/forum/7", "--json").json
     assert (found["url"], found["site"]) == ("https://a.example/forum/7", "a.example")
     assert (found["repeats"], found["earlier_pages"], found["scored_text"]["name"]) == ([], None, "main")
-    assert farmwatch("explain", "page.html", "--url", "nothing").code == Exit.USAGE
-    ran = farmwatch("explain", "host.example/path")
+    assert farmwatch("page", "page.html", "--url", "nothing").code == Exit.USAGE
+    ran = farmwatch("page", "host.example/path")
     assert (ran.code, "such as https://host.example/path" in ran.err) == (Exit.UNAVAILABLE, True)
-    assert farmwatch("explain", "https://a.example/", "--url", "https://a.example/").code == Exit.USAGE
+    assert farmwatch("page", "https://a.example/", "--url", "https://a.example/").code == Exit.USAGE
 
 
 @pytest.mark.usefixtures("here")
 def test_a_limit_is_named_with_its_setting(farmwatch: Runner, tmp_path: Path) -> None:
     """For a page beyond a limit, the settings of the limit are shown with their values; JSON has them by path."""
     (tmp_path / "page.html").write_text(article_html() + "<!-- no other test has measured it -->", encoding="utf-8")
-    arguments = ("explain", "page.html", "--set", "measure.max_elements=1")
+    arguments = ("page", "page.html", "--set", "measure.max_elements=1")
     assert "(too_many_elements); here measure.max_elements is 1" in farmwatch(*arguments).out
     assert farmwatch(*arguments, "--json").json["extract"]["limits"] == {"measure.max_elements": 1}
-    cut = farmwatch("explain", "page.html", "--set", "measure.max_html_bytes=1000").out
+    cut = farmwatch("page", "page.html", "--set", "measure.max_html_bytes=1000").out
     assert "more bytes than measure.max_html_bytes (1000)" in cut
     assert extraction("recall", "", MeasureSettings()) == PATHS["recall"]
 
@@ -509,16 +509,16 @@ def test_a_score_for_another_ruleset_is_marked(farmwatch: Runner, finished: str)
     extracted = '[rules.extracted]\nthreshold = "ok"\n'
     dropping = Path("dropping.toml")
     dropping.write_text(f"{extracted}[rules.min_tokens]\nthreshold = 90000\n", encoding="utf-8")
-    lines = farmwatch("explain", URL, "--ruleset", dropping, "--log", finished).out.splitlines()
+    lines = farmwatch("page", URL, "--ruleset", dropping, "--log", finished).out.splitlines()
     at = lines.index("score: none, only articles are scored")
     assert lines[at + 1].startswith(f"  the log has one of the main text, {live}")
     assert not any(line.startswith("scored text") for line in lines)
     cleaning = Path("cleaning.toml")
     cleaning.write_text(f'scores = "c4"\n{extracted}', encoding="utf-8")
-    lines = farmwatch("explain", URL, "--ruleset", cleaning, "--log", finished).out.splitlines()
+    lines = farmwatch("page", URL, "--ruleset", cleaning, "--log", finished).out.splitlines()
     at = lines.index("score: none yet of the main text cleaned as C4 does")
     assert lines[at + 1].startswith(f"  the log has one of the main text, {live}")
-    found = farmwatch("explain", URL, "--ruleset", cleaning, "--json", "--log", finished).json
+    found = farmwatch("page", URL, "--ruleset", cleaning, "--json", "--log", finished).json
     assert found["score"] is None
     assert (found["other_score"]["text"], found["other_score"]["ruleset"]) == ("main", "default")
     assert found["warning"] == "indicative only"

@@ -134,7 +134,7 @@ def test_the_crawl_says_how_it_failed(farmwatch: Runner, tmp_path: Path, name: s
     row, urls, pages, wanted = CASES[name]
     log = crawled(tmp_path, row, urls, pages)
     for spelling in (URL, f"{URL}/"):  # a final slash is ignored
-        ran = farmwatch("explain", spelling, "--log", log)
+        ran = farmwatch("page", spelling, "--log", log)
         assert ran.code == Exit.PROBLEM
         assert [words for words in wanted if words not in ran.err] == []
         assert ("not in the log:" in ran.err) is (name == "not known, but its site is")

@@ -43,7 +43,7 @@ def _page(path: str, html: str | None = None, **more: Any) -> dict[str, Any]:
 @pytest.mark.usefixtures("here")
 def test_measure_has_the_names_of_the_spec(farmwatch: Runner, tmp_path: Path) -> None:
     """A line has url, site, page_id, text, extract, measures, quality and so on, and values."""
-    (line,) = farmwatch("measure", "-j", "1", _write(tmp_path, _page("/x?b=1", _SHORT))).lines
+    (line,) = farmwatch("lab", "measure", "-j", "1", _write(tmp_path, _page("/x?b=1", _SHORT))).lines
     names = "url site page_id text extract measures quality structure blocks template_lines feature_epoch"
     assert list(line) == names.split()
     assert list(line["structure"]) == [*structure_names.MEASURES]
@@ -62,7 +62,7 @@ def test_measure_has_the_names_of_the_spec(farmwatch: Runner, tmp_path: Path) ->
 def test_measure_keeps_the_order_and_the_memory_of_a_site(farmwatch: Runner, tmp_path: Path) -> None:
     """With two processes, lines keep their order, and a copy of an earlier page of the site counts as a copy."""
     pages = [_page(f"/{n}", site=f"s{n % 2}.example") for n in range(6)]
-    lines = farmwatch("measure", "-j", "2", _write(tmp_path, *pages)).lines
+    lines = farmwatch("lab", "measure", "-j", "2", _write(tmp_path, *pages)).lines
     assert [line["url"] for line in lines] == [page["url"] for page in pages]
     for name in ("duplicate_share", "template_share"):
         assert [line["measures"][name] for line in lines] == [0, 0, 1, 1, 1, 1]
@@ -85,7 +85,7 @@ def test_bad_lines_are_numbered_and_skipped(farmwatch: Runner, tmp_path: Path) -
         _page("/2", ""),
         {"url": "http://a.1../", "html": ""},
     )
-    ran = farmwatch("measure", "-j", "1", file)
+    ran = farmwatch("lab", "measure", "-j", "1", file)
     assert ran.code == Exit.PROBLEM
     assert len(ran.lines) == 2
     places = sorted(message.partition(":")[0] for message in ran.err.splitlines())
@@ -95,16 +95,16 @@ def test_bad_lines_are_numbered_and_skipped(farmwatch: Runner, tmp_path: Path) -
 @pytest.mark.usefixtures("here")
 def test_judge_reads_what_measure_writes(farmwatch: Runner, tmp_path: Path) -> None:
     """A page that all rules keep and one that is too short have every rule in their verdicts."""
-    measured = farmwatch("measure", "-j", "1", _write(tmp_path, _page("/story"), _page("/2", _SHORT))).out
+    measured = farmwatch("lab", "measure", "-j", "1", _write(tmp_path, _page("/story"), _page("/2", _SHORT))).out
     file = tmp_path / "features.jsonl"
     file.write_text(measured)
-    kept, dropped = farmwatch("judge", "--ruleset", "notes", file).lines
+    kept, dropped = farmwatch("lab", "judge", "--ruleset", "notes", file).lines
     assert list(kept) == ["url", "site", "verdict", "first_failed", "failed", "rules", "ruleset", "digest"]
     assert (kept["verdict"], kept["failed"], kept["ruleset"]) == ("article", [], "notes")
     assert (dropped["verdict"], dropped["first_failed"]) == ("dropped", "min_tokens")
     assert list(kept["rules"][0]) == ["name", "value", "op", "threshold", "outcome"]
     assert [rule["name"] for rule in kept["rules"]] == [rule["name"] for rule in dropped["rules"]]
-    (article,) = farmwatch("judge", "--articles", file).lines
+    (article,) = farmwatch("lab", "judge", "--articles", file).lines
     assert (article["url"], article["site"]) == ("https://a.example/story", "a.example")
     assert article["text"].startswith("A garden")
 
@@ -115,11 +115,11 @@ def test_template_lines_are_numbers_and_the_own_text_is_without_them(farmwatch: 
     rules = tmp_path / "own.toml"
     rules.write_text('scores = "own"\n[rules.extracted]\nthreshold = "ok"\n')
     pages = [_page(f"/{n}", _SHORT.replace("here", "here" if n < 2 else "there")) for n in range(3)]
-    lines = farmwatch("measure", "-j", "1", _write(tmp_path, *pages)).lines
+    lines = farmwatch("lab", "measure", "-j", "1", _write(tmp_path, *pages)).lines
     assert [line["template_lines"] for line in lines] == [[], [], [1]]
     assert lines[2]["measures"]["template_block_share"] == pytest.approx(24 / 35)
     assert [line["quality"].get("own", {}).get("words") for line in lines] == [None, None, 2]
-    articles = farmwatch("judge", "--ruleset", rules, "--articles", _write(tmp_path, *lines)).lines
+    articles = farmwatch("lab", "judge", "--ruleset", rules, "--articles", _write(tmp_path, *lines)).lines
     assert [article["text"] for article in articles] == [lines[0]["text"], lines[1]["text"], "Title there"]
 
 
@@ -161,7 +161,7 @@ def test_features_that_cannot_be_judged_are_skipped(
 ) -> None:
     """Features of a wrong form are a bad line, not a traceback or a verdict."""
     file = _write(tmp_path, {"url": "u", "site": "s", **wrong})
-    ran = farmwatch("judge", file, file)
+    ran = farmwatch("lab", "judge", file, file)
     assert (ran.code, ran.out) == (Exit.PROBLEM, "")
     assert [line.startswith(f"{file}: line 1: ") and said in line for line in ran.err.splitlines()] == [True, True]
 
@@ -170,10 +170,10 @@ def test_features_that_cannot_be_judged_are_skipped(
 def test_features_without_a_text_are_no_article(farmwatch: Runner, tmp_path: Path, text: dict[str, str]) -> None:
     """A line without a text and an error counts as a page without main text, and is not passed on."""
     file = _write(tmp_path, {"url": "u", "site": "s", **text})
-    (verdict,) = farmwatch("judge", "--ruleset", "notes", file).lines
+    (verdict,) = farmwatch("lab", "judge", "--ruleset", "notes", file).lines
     assert (verdict["verdict"], verdict["failed"]) == ("dropped", ["extracted"])
     assert verdict["rules"][0]["value"] == "no_text"
-    assert farmwatch("judge", "--articles", "--ruleset", "notes", file).out == ""
+    assert farmwatch("lab", "judge", "--articles", "--ruleset", "notes", file).out == ""
 
 
 def test_tally_and_estimate_end_in_a_rate(farmwatch: Runner, tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_tally_and_estimate_end_in_a_rate(farmwatch: Runner, tmp_path: Path) -> 
     flags = [{"site": "farm", "flag": True, "score": 1.0, "detector": "lite-ngram/x"} for _ in range(12)]
     flags += [{"site": "paper", "flag": False, "score": 0.1, "detector": "lite-ngram/x"} for _ in range(9)]
     flags += [{"site": "few", "flag": None, "score": None, "detector": "lite-ngram/x"}]
-    ran = farmwatch("tally", _write(tmp_path, *flags))
+    ran = farmwatch("lab", "tally", _write(tmp_path, *flags))
     sites = ran.lines
     assert [(site["site"], site["verdict"], site["pages"]) for site in sites] == [
         ("farm", "llm", 12),
@@ -189,7 +189,7 @@ def test_tally_and_estimate_end_in_a_rate(farmwatch: Runner, tmp_path: Path) -> 
         ("few", "unclassifiable", 1),
     ]
     assert {"site", "verdict", "pages_used", "pages", "evidence"} <= set(sites[0])
-    rate = farmwatch("estimate", _write(tmp_path, *sites)).json
+    rate = farmwatch("lab", "estimate", _write(tmp_path, *sites)).json
     counts = {"llm": 1, "classifiable": 2, "unclassifiable": 1, "sites": 3}
     assert rate["judged_share"] == 0.5 and rate.items() >= counts.items()
 
@@ -202,7 +202,7 @@ def test_score_keeps_the_order_and_passes_the_site_through(farmwatch: Runner, tm
         {"id": "2", "text": text, "site": "b", "url": "https://b.example/", "other": 1},
         {"id": "3"},
     ]
-    ran = farmwatch("score", _write(tmp_path, *lines))
+    ran = farmwatch("lab", "score", _write(tmp_path, *lines))
     short, scored = ran.lines
     assert list(short) == ["id", "detector", "score", "p_llm", "flag", "abstain", "tokens", "site"]
     assert (short["id"], short["flag"], short["abstain"] != "", short["site"]) == ("1", None, True, "a")
@@ -217,7 +217,7 @@ def test_score_keeps_the_order_and_passes_the_site_through(farmwatch: Runner, tm
 def test_ids_may_be_whole_numbers(farmwatch: Runner, tmp_path: Path) -> None:
     """An id is read as text, even if written as a number; fractions, booleans and null are bad lines."""
     lines = [{"id": value, "text": "x"} for value in (17, "17", 2**64, 1.5, True, None)]
-    ran = farmwatch("score", _write(tmp_path, *lines))
+    ran = farmwatch("lab", "score", _write(tmp_path, *lines))
     assert [json.loads(line)["id"] for line in ran.out.splitlines()] == ["17", "17", str(2**64)]
     places = [line.split(":")[0] for line in ran.err.splitlines() if line.startswith("line")]
     assert (ran.code, places) == (Exit.PROBLEM, ["line 4", "line 5", "line 6"])
@@ -228,11 +228,11 @@ def test_score_is_the_same_in_several_processes(farmwatch: Runner, tmp_path: Pat
     texts = ["word " * (n % 3 * 150) + "The two of them walked along the wall of the garden. " * 20 for n in range(7)]
     lines = [{"id": str(n), "text": texts[n % 7], "site": f"s{n % 5}"} for n in range(600)]
     file = _write(tmp_path, *lines[:300], {"id": "no text"}, *lines[300:])
-    one, two = (farmwatch("score", "-j", jobs, file) for jobs in ("1", "2"))
+    one, two = (farmwatch("lab", "score", "-j", jobs, file) for jobs in ("1", "2"))
     assert [line["id"] for line in two.lines] == [line["id"] for line in lines]
     assert two == one
     assert "line 301: " in two.err
-    assert farmwatch("score", "-j", "-1", file).code == Exit.USAGE
+    assert farmwatch("lab", "score", "-j", "-1", file).code == Exit.USAGE
 
 
 def _flags(*detectors: str) -> list[dict[str, Any]]:
@@ -253,7 +253,7 @@ def test_scores_of_two_detectors_are_never_pooled(
     farmwatch: Runner, tmp_path: Path, detectors: list[str], chosen: str, said: list[str]
 ) -> None:
     """Two threshold sets are two detectors: one error names them, and there is no verdict."""
-    ran = farmwatch("tally", "--detector", chosen, _write(tmp_path, *_flags(*detectors)))
+    ran = farmwatch("lab", "tally", "--detector", chosen, _write(tmp_path, *_flags(*detectors)))
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (Exit.USAGE, "", 1)
     assert all(part in ran.err for part in said)
 
@@ -276,7 +276,7 @@ def test_one_of_several_detectors_is_chosen(
 
     Without it, the only named detector is meant, and lines without one are bad.
     """
-    ran = farmwatch("tally", "--detector", chosen, _write(tmp_path, *_flags(*detectors)))
+    ran = farmwatch("lab", "tally", "--detector", chosen, _write(tmp_path, *_flags(*detectors)))
     assert (ran.code, ran.err) == (Exit.PROBLEM if said.startswith("line") else Exit.OK, said)
     assert {site["detector"] for site in ran.lines} == {of}
     assert sum(site["pages"] for site in ran.lines) == pages
@@ -286,21 +286,21 @@ def test_error_counts_of_estimate_come_together(farmwatch: Runner, tmp_path: Pat
     """Three of four counts are a usage error; all four correct the rate; without counts it is marked as uncorrected."""
     file = _write(tmp_path, {"verdict": "llm"}, {"verdict": "human"})
     counts = ["--llm-sites", "50", "--llm-found", "49", "--human-sites", "50", "--human-cleared", "50"]
-    assert farmwatch("estimate", file, *counts[:6]).code == Exit.USAGE
-    assert farmwatch("estimate", file, *counts).json["judged_method"] == "corrected"
-    assert "uncorrected" in farmwatch("estimate", file).err
+    assert farmwatch("lab", "estimate", file, *counts[:6]).code == Exit.USAGE
+    assert farmwatch("lab", "estimate", file, *counts).json["judged_method"] == "corrected"
+    assert "uncorrected" in farmwatch("lab", "estimate", file).err
 
 
 def test_chunk_prints_the_cuts(farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lengths sum to the file's bytes, none above the maximum; without a file, standard input is read."""
     data = bytes(range(256)) * 20
     (tmp_path / "data").write_bytes(data)
-    lengths = farmwatch("chunk", "data").json["lengths"]
+    lengths = farmwatch("lab", "chunk", "data").json["lengths"]
     assert sum(lengths) == len(data)
     assert max(lengths) <= 1024
     with (tmp_path / "data").open() as stdin:
         monkeypatch.setattr("sys.stdin", stdin)
-        assert farmwatch("chunk").json == {"lengths": lengths}
+        assert farmwatch("lab", "chunk").json == {"lengths": lengths}
 
 
 def test_pipes_read_standard_input_and_mind_a_closed_reader(tmp_path: Path) -> None:
@@ -308,7 +308,7 @@ def test_pipes_read_standard_input_and_mind_a_closed_reader(tmp_path: Path) -> N
     environment = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
     line = json.dumps({"url": "https://a.example/x", "site": "a.example"}) + "\n"
     done = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {sys.executable} -m farmwatch judge - | head -n 1"],
+        ["bash", "-c", f"set -o pipefail; {sys.executable} -m farmwatch lab judge - | head -n 1"],
         input=line * 3000, cwd=tmp_path, env=environment, capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
@@ -318,13 +318,13 @@ def test_pipes_read_standard_input_and_mind_a_closed_reader(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["judge", "absent.jsonl"], Exit.UNAVAILABLE, "absent.jsonl: cannot be read"),
+        (["lab", "judge", "absent.jsonl"], Exit.UNAVAILABLE, "absent.jsonl: cannot be read"),
         (
-            ["judge", "--ruleset", "defualt", "in.jsonl"],
+            ["lab", "judge", "--ruleset", "defualt", "in.jsonl"],
             Exit.USAGE,
             "known: c4, default, dolma, fineweb, gopher, notes, notes-run; did you mean 'default'",
         ),
-        (["score", "--detector", "falcon", "in.jsonl"], Exit.USAGE, "lite-ngram"),
+        (["lab", "score", "--detector", "falcon", "in.jsonl"], Exit.USAGE, "lite-ngram"),
     ],
 )
 def test_what_is_not_there_is_told_before_the_first_line(

@@ -42,7 +42,7 @@ def test_a_reason_completes_the_sentence_before() -> None:
     """Other remarks follow after a semicolon; one of a number has its own words; a share of nearly 0 is a bound."""
     reason, remedy = Remark(RemarkKind.NO_THRESHOLD), Remark(RemarkKind.SET_A_THRESHOLD)
     said = text_of([Remark(RemarkKind.NO_SHARE), reason, remedy])
-    assert said.startswith("no share: the detector") and said.endswith("; set one (`farmwatch calibrate`)")
+    assert said.startswith("no share: the detector") and said.endswith("; set one (`farmwatch lab calibrate`)")
     assert sentence(Remark.of(RemarkKind.MORE_SITES, number=1, half_width=0.1)).startswith("1 more classifiable site ")
     none = {**INTERVAL, "share": 0.0, "sites": 9, "definition": "any-article", "one_query": True}
     of = "9 sites with scored articles, all of one query have an article by a language model"

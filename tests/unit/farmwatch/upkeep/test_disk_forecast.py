@@ -1,4 +1,4 @@
-"""The forecast of `farmwatch topics`: pace, end of the growth, full disk, and what retention removes."""
+"""The forecast of `farmwatch log topics`: pace, end of the growth, full disk, and what retention removes."""
 
 from __future__ import annotations
 

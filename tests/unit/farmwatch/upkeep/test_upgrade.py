@@ -1,4 +1,4 @@
-"""`farmwatch upgrade --check` on a stored log: measures stored pages again and writes nothing."""
+"""`farmwatch log upgrade --check` on a stored log: measures stored pages again and writes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`farmwatch train-articles`, on small folders of labelled pages."""
+"""`farmwatch lab train-articles`, on small folders of labelled pages."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def labels(tmp_path: Path) -> Path:
 def test_a_model_is_learned_shown_and_read(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
     """The file is a model that a ruleset names; the tables have each kind, and the page without a text as dropped."""
     out = tmp_path / "mine.json"
-    ran = farmwatch("train-articles", labels, "--out", out, "--threshold", "0.45", "--jobs", "1")
+    ran = farmwatch("lab", "train-articles", labels, "--out", out, "--threshold", "0.45", "--jobs", "1")
     assert (ran.code, ran.err) == (Exit.OK, "")
     rows = [line.split("\t") for line in ran.out.splitlines()]
     assert [row[0] for row in rows if len(row) == 5][1:] == ["0.1", "0.2", "0.3", "0.4", "0.45", "0.5", "0.6", "0.7"]
@@ -92,7 +92,7 @@ def test_pages_of_an_article_source_count_and_damaged_ones_do_not(
     ident = add_page(labels, "web", article_html(900), page_type="article")
     (labels / "web" / "html" / f"{ident}.html.zst").write_bytes(b"no zstd")
     out = tmp_path / "mine.json"
-    ran = farmwatch("train-articles", labels, "--out", out, "--articles", "news=0.3", "--jobs", "1")
+    ran = farmwatch("lab", "train-articles", labels, "--out", out, "--articles", "news=0.3", "--jobs", "1")
     assert ran.code == Exit.PROBLEM and ident in ran.err
     rows = [line.split("\t")[:3] for line in ran.out.splitlines()]
     assert ["news", "1", "1"] in rows and ["article", "12", "12"] in rows
@@ -116,7 +116,7 @@ def test_a_wrong_option_is_refused(
 ) -> None:
     """Before a page is measured, and nothing is written."""
     out = tmp_path / name
-    ran = farmwatch("train-articles", labels, "--out", out, *arguments)
+    ran = farmwatch("lab", "train-articles", labels, "--out", out, *arguments)
     assert (ran.code, ran.out, out.exists()) == (Exit.USAGE, "", False) and said in ran.err
 
 
@@ -125,15 +125,15 @@ def test_too_few_labels_are_refused_in_words(farmwatch: Runner, tmp_path: Path) 
     add_page(tmp_path / "p", "my", article_html(300), page_type="article")
     add_page(tmp_path / "p", "my", forum_html(300), page_type="forum")
     out = tmp_path / "mine.json"
-    ran = farmwatch("train-articles", tmp_path / "p", "--out", out, "--jobs", "1")
+    ran = farmwatch("lab", "train-articles", tmp_path / "p", "--out", out, "--jobs", "1")
     assert (ran.code, ran.out, out.exists()) == (Exit.PROBLEM, "", False)
     assert "pages of 2 domains are too few to test on: label pages of at least 8" in ran.err
 
 
 def test_a_file_of_labels_has_no_sources(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
-    """--articles names a source of a folder; a file of `farmwatch label` has none."""
+    """--articles names a source of a folder; a file of `farmwatch review label` has none."""
     file = tmp_path / "labels.jsonl"
     line = {"fetch_id": "f1", "site": "a.example", "url": "http://a.example/", "page_type": "article"}
     file.write_text(json.dumps(line) + "\n")
-    ran = farmwatch("train-articles", file, "--out", tmp_path / "m.json", "--articles", "x=1", "--log", finished)
+    ran = farmwatch("lab", "train-articles", file, "--out", tmp_path / "m.json", "--articles", "x=1", "--log", finished)
     assert ran.code == Exit.USAGE and "--articles is for a folder of labelled pages" in ran.err

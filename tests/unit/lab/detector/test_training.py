@@ -109,7 +109,18 @@ def test_what_is_written_is_a_detector(trained: Trained) -> None:
 def test_the_command_gives_the_same_bytes_on_another_processor(trained: Trained, tmp_path: Path) -> None:
     """With BLAS for a processor of 2004, which sums in another order; --json prints the JSON file, tables on stderr."""
     train, dev, out = files(tmp_path)
-    command = [sys.executable, "-m", "farmwatch", "train-detector", str(train), "--dev", str(dev), "--out", str(out)]
+    command = [
+        sys.executable,
+        "-m",
+        "farmwatch",
+        "lab",
+        "train-detector",
+        str(train),
+        "--dev",
+        str(dev),
+        "--out",
+        str(out),
+    ]
     env = {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}
     ran = subprocess.run([*command, "--json"], check=True, capture_output=True, text=True, env=env)
     assert json.loads(ran.stdout) == json.loads((out / "lite-ngram.json").read_bytes())

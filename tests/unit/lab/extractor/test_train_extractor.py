@@ -1,4 +1,4 @@
-"""`farmwatch train-extractor`, on a small folder of labelled pages."""
+"""`farmwatch lab train-extractor`, on a small folder of labelled pages."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_model_is_learned_tested_and_used(farmwatch: Runner, labels: Path, tmp
     """The tables have each source, kind and source left out; MEASURE takes the model; damage is reported once."""
     (labels / "web" / "LICENSE").write_text("CC0-1.0\nmore")
     out = tmp_path / "new" / "models"
-    ran = farmwatch("train-extractor", labels, "--out", out, "--jobs", "1")
+    ran = farmwatch("lab", "train-extractor", labels, "--out", out, "--jobs", "1")
     assert (ran.code, ran.err) == (Exit.OK, "")
     assert "not trained on: 1 page, refused by MEASURE" in ran.out
     rows = [line.split("\t") for line in ran.out.splitlines()]
@@ -82,7 +82,7 @@ def test_a_model_is_learned_tested_and_used(farmwatch: Runner, labels: Path, tmp
     text = extract(page_html(50)[0], "", settings)
     assert (text.path, text.error) == ("blocks", "") and page_html(50)[1].split("\n")[1] in text.text
     next((labels / "web" / "html").iterdir()).write_bytes(b"x")
-    again = farmwatch("train-extractor", labels, "--out", out, "--source", "web", "--jobs", "1")
+    again = farmwatch("lab", "train-extractor", labels, "--out", out, "--source", "web", "--jobs", "1")
     assert again.code == Exit.PROBLEM and again.err.count("no zstd file") == 1
     assert "trained on web: 11 pages, licence CC0-1.0" in again.out
     assert file.exists() and len(list(out.glob("*.report.json"))) == 2
@@ -92,11 +92,11 @@ def test_too_few_labels_and_no_folder_are_refused_in_words(farmwatch: Runner, tm
     """Exit code 1 for pages of too few domains; labels without main texts, and a file of labels, are none."""
     html, text = page_html(1)
     add_page(tmp_path / "p", "my", html, articleBody=text)
-    ran = farmwatch("train-extractor", tmp_path / "p", "--out", tmp_path, "--jobs", "1")
+    ran = farmwatch("lab", "train-extractor", tmp_path / "p", "--out", tmp_path, "--jobs", "1")
     assert (ran.code, ran.out) == (Exit.PROBLEM, "") and "too few to train on: 1 domain; label pages of more" in ran.err
     add_page(tmp_path / "without", "my", html, url="http://a.example/")
-    ran = farmwatch("train-extractor", tmp_path / "without", "--out", tmp_path)
+    ran = farmwatch("lab", "train-extractor", tmp_path / "without", "--out", tmp_path)
     assert ran.code == Exit.USAGE and "of 1 label none has `articleBody`, or `with` and `without`" in ran.err
     (tmp_path / "labels.jsonl").write_text("")
-    ran = farmwatch("train-extractor", tmp_path / "labels.jsonl", "--out", tmp_path)
+    ran = farmwatch("lab", "train-extractor", tmp_path / "labels.jsonl", "--out", tmp_path)
     assert ran.code == Exit.USAGE and "labels.jsonl: no folder; labelled pages are in one" in ran.err

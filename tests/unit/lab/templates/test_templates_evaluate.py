@@ -1,4 +1,4 @@
-"""`farmwatch templates evaluate` on the labelled crosses, and the numbers it gives."""
+"""`farmwatch lab templates evaluate` on the labelled crosses, and the numbers it gives."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ CHARACTERS = {"given": 0.975, "tag paths": 0.987}  # of `runs`, in pairs
 @pytest.mark.data
 def test_the_labelled_crosses_have_these_scores(farmwatch: Runner, shared: Path) -> None:
     """Every label leads to a text of its page, and the methods have their accuracy, precision and recall, rounded."""
-    ran = farmwatch("templates", "evaluate", shared / "data" / "dbce", "--json")
+    ran = farmwatch("lab", "templates", "evaluate", shared / "data" / "dbce", "--json")
     assert ran.code == 0, ran.err
     assert "left out" not in ran.err
     rows: dict[str, list[dict[str, Any]]] = ran.json
@@ -112,7 +112,7 @@ def test_texts_without_one_label_are_left_out(farmwatch: Runner, shared: Path, t
     label_of[part] = "content" if label_of[part] == "boilerplate" else "boilerplate"
     truth.unlink()
     truth.write_text("".join(f"{label}\t{path}\n" for path, label in label_of.items()))
-    ran = farmwatch("templates", "evaluate", tmp_path)
+    ran = farmwatch("lab", "templates", "evaluate", tmp_path)
     assert ran.code == 0, ran.err
     assert "heise-4929bee0: 11 of 206 texts left out" in ran.err
     assert "1,943 labelled texts" in ran.out
@@ -122,7 +122,7 @@ def test_texts_without_one_label_are_left_out(farmwatch: Runner, shared: Path, t
 def test_no_page_of_the_archives_fails(farmwatch: Runner, shared: Path) -> None:
     """All 36 pages of both archives are split."""
     archives = sorted((shared / "data" / "dbce").glob("*.warc.gz"))
-    ran = farmwatch("templates", "split", *archives, "--out", "out", "--json")
+    ran = farmwatch("lab", "templates", "split", *archives, "--out", "out", "--json")
     found = ran.json
     assert ran.code == 0 and found["pages"] == 36 and found["sites"] == 2 and found["not_split"] == {}
 
@@ -134,5 +134,5 @@ def test_a_folder_of_another_form_is_refused(farmwatch: Runner, tmp_path: Path, 
     """A folder without crosses.json, or with another one, is named with the fault."""
     if text:
         (tmp_path / "crosses.json").write_text(text)
-    ran = farmwatch("templates", "evaluate", tmp_path)
+    ran = farmwatch("lab", "templates", "evaluate", tmp_path)
     assert ran.code == 3 and "crosses.json" in ran.err

@@ -1,4 +1,4 @@
-"""`farmwatch templates split`, on archives made here."""
+"""`farmwatch lab templates split`, on archives made here."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def split(farmwatch: Runner, tmp_path: Path) -> Callable[..., tuple[Ran, list[di
         archive.write_bytes(b"".join(records))
         if index:
             (tmp_path / "one.cdxj").write_text(index)
-        ran = farmwatch("templates", "split", archive, "--out", tmp_path / "out", *options)
+        ran = farmwatch("lab", "templates", "split", archive, "--out", tmp_path / "out", *options)
         report = tmp_path / "out" / "report.jsonl"
         return ran, [json.loads(line) for line in report.read_text().splitlines()] if report.exists() else []
 
@@ -306,11 +306,11 @@ def test_hosts_make_no_trouble_as_folders(split: Split) -> None:
 
 def test_wrong_usage_is_refused(farmwatch: Runner, tmp_path: Path, split: Split) -> None:
     """A missing archive, one in zstd, and a folder in use are refused, and nothing is overwritten."""
-    assert farmwatch("templates", "split", "no.warc.gz", "--out", "o").code == 3
+    assert farmwatch("lab", "templates", "split", "no.warc.gz", "--out", "o").code == 3
     (tmp_path / "x.warc.zst").touch()
-    assert farmwatch("templates", "split", "x.warc.zst", "--out", "o").code == 2
+    assert farmwatch("lab", "templates", "split", "x.warc.zst", "--out", "o").code == 2
     split(SITE)
     ran, _ = split(SITE)
     assert ran.code == 2 and "not empty" in ran.err
-    ran = farmwatch("templates", "split", "one.warc.gz", "--out", "one.warc.gz")
+    ran = farmwatch("lab", "templates", "split", "one.warc.gz", "--out", "one.warc.gz")
     assert ran.code == 3 and "one.warc.gz" in ran.err

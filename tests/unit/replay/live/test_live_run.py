@@ -185,7 +185,7 @@ def test_up_and_doctor_report_a_changed_ruleset_file(
     file.write_text(source)
     flags = [f"log.url={world.config.log.url}", f"judge.ruleset={file}", f"tally.detector={DETECTOR}"]
     arguments = [part for flag in (*flags, "tally.sprt={p0=0.1, p1=0.6}", "metrics.port=0") for part in ("--set", flag)]
-    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
+    monkeypatch.setattr("farmwatch.commands.start.running._supervise", lambda *_: Exit.OK)
     first = farmwatch("up", "--role", "judge,tally", *arguments)
     assert (first.code, "judge.ruleset (" in first.err) == (Exit.OK, False), first.err
     before = world.control().live
@@ -218,9 +218,9 @@ def test_readers_follow_the_alias_or_the_name(world: CutoverWorld, farmwatch: Ru
     assert farmwatch("sites", "--run", "before", *flags).out.count("\n") == 1
     assert farmwatch("sites", "--run", "live", *flags).out.count("\n") == 11
     assert "10 sites" in farmwatch("rate", *flags).out
-    explained = farmwatch("explain", "http://s1.example/1", *flags)
+    explained = farmwatch("page", "http://s1.example/1", *flags)
     assert "ruleset notes" in explained.out and "judged r1" in explained.out
-    for command in (["sites"], ["rate"], ["rate", "--history"], ["explain", "http://s1.example/1"]):
+    for command in (["sites"], ["rate"], ["rate", "--history"], ["page", "http://s1.example/1"]):
         ran = farmwatch(*command, "--run", "nope", *flags)
         assert (ran.code, "there is no run 'nope'; the runs of this log: first, r1" in ran.err) == (Exit.PROBLEM, True)
 

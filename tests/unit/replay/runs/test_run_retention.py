@@ -143,7 +143,7 @@ def test_a_stopped_replay_that_holds_records_says_so(
             assert "retention keeps old records of features" in ran.out + ran.err, command
         put_rows(world.log, msgspec.structs.replace(half, state=RunStatus.CANCELLED))
         assert topics_held(world.log, world.control(), half, wall_ms()) == []
-        assert "retention keeps" not in farmwatch("topics", "--log", url).err
+        assert "retention keeps" not in farmwatch("log", "topics", "--log", url).err
 
 
 def test_topics_with_only_new_unread_records_are_left_out(world: CutoverWorld) -> None:

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from farmwatch.commands.results.rate import RateSplit
+from farmwatch.commands.answers.rate import RateSplit
 from farmwatch.share.cut_options import read_days, read_ranks
 from farmwatch.share.words import line_fields
 from scoring.estimate.error_counts import ErrorCounts

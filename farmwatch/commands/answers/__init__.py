@@ -1,0 +1,1 @@
+"""Commands that answer: the share, the sites, the pages."""

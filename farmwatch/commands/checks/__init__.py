@@ -1,1 +1,0 @@
-"""Commands that check the installation, the log and a site's robots.txt."""

@@ -1,0 +1,257 @@
+"""The command `robots`: whether a URL may be fetched, and the line of robots.txt that decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from crawler import reasons
+from crawler.errors import NoContact
+from crawler.fetch.robots_request import ask_site
+from crawler.frontier.report import require_readable
+from crawler.frontier.rows import SiteRow, robots_key, site_key, tdm_key, unpack
+from crawler.robots.lines import ROBOTS_CAP_BYTES
+from crawler.robots.rules import WILDCARDS_CAP, DecisionReason, RobotsAnswer, RobotsExplanation, explain
+from crawler.robots.tdmrep import TdmRep, TdmRule
+from crawler.settings import CrawlSettings
+from crawler.web.urls import normalise, site_of
+from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.config import Config
+from farmwatch.config.opening import log_exists, opened
+from farmwatch.crawl.orders import NotVisited
+from farmwatch.doctor.crawl_checks import WHERE_THE_CONTACT_STANDS
+from farmwatch.terminal.jsonl import binary_input
+from farmwatch.terminal.messages import put, put_json, put_wrapped
+from stream.log.contract import partition_of
+from stream.schema.topics import FRONTIER_STORE
+from stream.schema.vocabulary import FetchOutcome
+from stream.text.user_errors import ConfigError, Exit, FarmwatchError, UsageError
+from stream.text.wording import counted, moment, one_line
+
+_SHOWN = 200  # characters shown of a line, URL or name
+_SITEMAPS_SHOWN = 10
+_UNREACHABLE = RobotsExplanation(False, DecisionReason.UNREACHABLE)
+_MEANINGS = {
+    RobotsAnswer.RULES: "its rules are obeyed",
+    RobotsAnswer.UNAVAILABLE: "there is none, so everything is allowed",
+    RobotsAnswer.UNREACHABLE: "until it can be read nothing is allowed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A robots.txt with its origin, and tdmrep.json."""
+
+    text: bytes
+    origin: str
+    status: int = 0  # HTTP; 0 = no answer, or no request
+    redirects: int = 0
+    robots_until: int = 0  # milliseconds UTC
+    tdm: bytes | None = None  # None: unknown
+    unreachable: bool = False  # robots.txt is unavailable, so that nothing is allowed
+
+
+def robots(
+    url: Annotated[str, Parameter(help="The URL that is asked about.")],
+    /,
+    *,
+    file: Annotated[Path | None, Parameter(help="Read this robots.txt in place of the site's; - is stdin.")] = None,
+    stored: Annotated[
+        bool, Parameter(negative="", help="Read the robots.txt that the crawl keeps of the site; asks no one.")
+    ] = False,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """Say whether the crawler may fetch a URL, with the line of robots.txt that decides it.
+
+    A host that `farmwatch crawl exclude` or `forget` covers may not be fetched, and is not asked.
+
+    The command requests robots.txt and tdmrep.json as the crawl does: with a contact (crawl.contact), at its pace, at
+    public addresses only. It stores nothing.
+
+    Exit code 0: it may be fetched; 1: an exclusion, robots.txt, a Crawl-delay above crawl.crawl_delay_cap_s, or a
+    reservation in tdmrep.json where crawl.obey_opt_out is on forbids it; 3: with --stored where nothing is stored.
+    """
+    if file is not None and stored:
+        raise UsageError("--file and --stored: one of them at a time")
+    config = common.load().config
+    settings = config.crawl
+    normal = normalise(url if "://" in url else f"https://{url}")
+    not_visited = None
+    if log_exists(config):
+        with opened(config) as log:  # an error ends the command: nobody may be asked whose exclusion is unknown
+            not_visited = NotVisited.of(log)
+    if not_visited is not None and (why := not_visited.why(host := site_of(normal))):
+        return _put_not_visited(settings, normal, why, not_visited.exclusion_of(host), as_json=json)
+    if file is not None:
+        with binary_input(file) as lines:
+            text = lines.read(ROBOTS_CAP_BYTES)
+        source = _Source(text, f"{file}, {counted(len(text), 'byte')} read")
+    elif stored:
+        source = _from_frontier(config, normal)
+    else:
+        source = _from_site(settings, normal, not_visited)
+    decision = _UNREACHABLE
+    if not source.unreachable:
+        decision = explain(source.text, settings.name, normal)
+    rule = TdmRep.parse(source.tdm).rule_for(normal) if source.tdm is not None else None
+    too_slow = decision.crawl_delay_s > settings.crawl_delay_cap_s
+    obeyed = settings.obey_opt_out and rule is not None and rule.reserved
+    fetched = decision.allowed and not too_slow and not obeyed
+    if json:
+        put_json({"url": normal, "may_be_fetched": fetched, **_document(settings, source, decision, rule)})
+    else:
+        put(f"{'may be fetched' if fetched else 'may not be fetched'}: {one_line(normal)}")
+        for name, words in _facts(settings, source, decision, rule):
+            put_wrapped(f"  {name:<12} {one_line(words)}", " " * 15)
+    return Exit.OK if fetched else Exit.PROBLEM
+
+
+def _put_not_visited(settings: CrawlSettings, url: str, why: str, exclusion: str, *, as_json: bool) -> int:
+    if as_json:
+        unknown = dict.fromkeys(_document(settings, _Source(b"", ""), _UNREACHABLE, None))
+        reason = {"why": "excluded" if exclusion else "forgotten", "excluded_as": exclusion or None}
+        put_json({"url": url, "may_be_fetched": False, **unknown, **reason})
+    else:
+        put(f"may not be fetched: {one_line(url)}")
+        put_wrapped(f"  {one_line(why)}; nobody was asked", "    ")
+    return Exit.PROBLEM
+
+
+def _from_frontier(config: Config, url: str) -> _Source:
+    site = site_of(url)
+    with opened(config) as log:
+        partitions = log.topics().get(f"state.{FRONTIER_STORE}", 0)
+        if not partitions:
+            raise FarmwatchError("--stored: the log has no frontier yet: no crawl has run on it")
+        with log.read_state(FRONTIER_STORE, partition_of(site, partitions)) as state:
+            require_readable(state)
+            value = state.get(site_key(site))
+            text, tdm = state.get(robots_key(site)), state.get(tdm_key(site))
+    row = unpack(SiteRow, value) if value is not None else None
+    if row is None or not row.robots_until:
+        why = "is not in the frontier" if row is None else "has not been asked for a robots.txt that is still kept"
+        if row is not None and row.stopped:
+            why = f"was stopped ({row.stopped}), and its robots.txt was dropped then"
+        raise FarmwatchError(one_line(f"--stored: {site} {why}; without --stored the site itself is asked"))
+    origin = f"kept by the frontier, {counted(len(text), 'byte')}" if text is not None else "the site has none"
+    return _Source(text or b"", origin, robots_until=row.robots_until, tdm=(tdm or b"") if row.tdm_until else None)
+
+
+def _from_site(settings: CrawlSettings, url: str, not_visited: NotVisited | None) -> _Source:
+    try:
+        answers = ask_site(settings, url, not_visited.orders.excludes if not_visited else lambda _: False)
+    except NoContact as error:
+        raise ConfigError(f"{error} {WHERE_THE_CONTACT_STANDS}") from error
+    answer, tdm = answers.robots, answers.tdm
+    said = f"HTTP {answer.status}" if answer.status else f"no answer ({reasons.reason_text(answer.reason)})"
+    if answer.reason in ("too_many_redirects", "bad_redirect", "bad_encoding"):
+        said += f" ({answer.reason})"
+    hops = max(0, len(answer.requests) - 1)
+    way = f" after {counted(hops, 'redirect')}, at {_short(answer.final_url)}" if hops else ""
+    return _Source(
+        answers.rules,
+        f"{said}{way}: {_MEANINGS[answers.meaning]}",
+        status=answer.status,
+        redirects=hops,
+        tdm=None if tdm is None else tdm.body if tdm.outcome is FetchOutcome.FETCHED else b"",
+        unreachable=answers.meaning is RobotsAnswer.UNREACHABLE,
+    )
+
+
+def _facts(
+    settings: CrawlSettings, source: _Source, decision: RobotsExplanation, rule: TdmRule | None
+) -> Iterator[tuple[str, str]]:
+    yield "robots.txt", source.origin
+    if source.robots_until:
+        yield "", f"asked again after {moment(source.robots_until)}"
+    yield "decision", f"{'allowed' if decision.allowed else 'disallowed'}, {_because(decision)}"
+    yield "group", _group(decision, settings.name)
+    yield "delay", _delay(decision, settings)
+    yield "sitemaps", f"{len(decision.sitemaps)} named" if decision.sitemaps else "none named"
+    for line in decision.sitemaps[:_SITEMAPS_SHOWN]:
+        yield "", f"line {line.number}: {_short(line.value)}"
+    yield "tdmrep.json", _tdm(source, rule, settings)
+
+
+def _because(decision: RobotsExplanation) -> str:
+    if decision.rule is not None:
+        return f"line {decision.rule.number}: {_text(decision)}"
+    return {
+        "no_rule": "no rule of the group matches",
+        "no_group": "no group is for us and none for *",
+        "robots_txt": "robots.txt itself always is",
+        "unreachable": "robots.txt cannot be read",
+        "too_costly": f"the patterns with * have more than {WILDCARDS_CAP} characters: all counts as disallowed",
+    }[decision.why]
+
+
+def _text(decision: RobotsExplanation) -> str:
+    assert decision.rule is not None
+    return f"{'Allow' if decision.rule.allow else 'Disallow'}: {_short(decision.rule.pattern)}"
+
+
+def _group(decision: RobotsExplanation, name: str) -> str:
+    if not decision.agents:
+        return "none"
+    first, *others = decision.agents
+    more = f" and {len(others)} more" if others else ""
+    whom = f"for everyone, as none names {name}" if first.value.startswith("*") else f"for {name}"
+    return f"line {first.number}: User-agent: {_short(first.value)}{more} ({whom}; {counted(decision.rules, 'rule')})"
+
+
+def _delay(decision: RobotsExplanation, settings: CrawlSettings) -> str:
+    if not decision.crawl_delay_line:
+        return f"{settings.delay_s:g} s between starts (crawl.delay_s); no Crawl-delay asked of us"
+    asked = f"line {decision.crawl_delay_line}: Crawl-delay: {decision.crawl_delay_s:g}"
+    if decision.crawl_delay_s > settings.crawl_delay_cap_s:
+        cap = f"{settings.crawl_delay_cap_s:g} s (crawl.crawl_delay_cap_s)"
+        return f"{asked}, above {cap}: the site is left alone"
+    return f"{max(settings.delay_s, decision.crawl_delay_s):g} s between starts ({asked})"
+
+
+def _tdm(source: _Source, rule: TdmRule | None, settings: CrawlSettings) -> str:
+    if source.tdm is None:
+        return "not asked"
+    if rule is None:
+        return "reserves nothing here"
+    policy = f", conditions at {_short(rule.policy)}" if rule.policy else ""
+    if not rule.reserved:
+        return f"location {_short(rule.location)}: not reserved{policy}"
+    done = "on: the page is left alone" if settings.obey_opt_out else "off: this is recorded with the page"
+    return f"location {_short(rule.location)}: data mining is reserved{policy}; crawl.obey_opt_out is {done}"
+
+
+def _document(
+    settings: CrawlSettings, source: _Source, decision: RobotsExplanation, rule: TdmRule | None
+) -> dict[str, Any]:
+    policy = asdict(rule) if rule is not None else {}
+    return {
+        "allowed": decision.allowed,
+        "why": decision.why.value,
+        "rule": None if decision.rule is None else {"line": decision.rule.number, "text": _text(decision)},
+        "group": [{"line": line.number, "agent": _short(line.value)} for line in decision.agents],
+        "rules_in_group": decision.rules,
+        "crawl_delay_s": decision.crawl_delay_s if decision.crawl_delay_line else None,
+        "crawl_delay_line": decision.crawl_delay_line or None,
+        "delay_s": max(settings.delay_s, decision.crawl_delay_s),
+        "sitemaps": [{"line": line.number, "url": _short(line.value)} for line in decision.sitemaps],
+        "robots_txt": source.origin,
+        "status": source.status or None,
+        "redirects": source.redirects,
+        "robots_until": source.robots_until or None,
+        "tdmrep_asked": source.tdm is not None,
+        "tdmrep": {name: _short(value) if isinstance(value, str) else value for name, value in policy.items()} or None,
+        "obey_opt_out": settings.obey_opt_out,
+        "excluded_as": None,
+    }
+
+
+def _short(text: str) -> str:
+    """Text of a site in one line, without control characters and lone surrogates, cut."""
+    shown = one_line(text.encode("utf-8", "replace").decode())
+    return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"

@@ -1,1 +1,0 @@
-"""Commands that list, calibrate and train detectors."""

@@ -1,1 +1,0 @@
-"""Commands that add hits, pages and labels."""

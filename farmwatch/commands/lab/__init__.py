@@ -1,0 +1,1 @@
+"""Commands that learn and measure; single stages as pipes."""

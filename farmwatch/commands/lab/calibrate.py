@@ -1,0 +1,185 @@
+"""`farmwatch lab calibrate`: a detector's threshold from labelled texts, and its errors."""
+
+from __future__ import annotations
+
+import json as json_text
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
+from farmwatch.config.config import Config
+from farmwatch.labels.label_lines import LabelFile, LabelledText
+from farmwatch.terminal.messages import counting, message, put, put_json, put_table, put_wrapped
+from farmwatch.terminal.remedies import in_full
+from scoring.calibration.labelled_scores import LabelledScores, ScoredLabel, compared, gather
+from scoring.calibration.report import CalibrationReport, summary, tables
+from scoring.calibration.threshold import calibrate as choose
+from scoring.detectors.registry import base_of, detector_identities, load_detectors, refuse_bad_identity
+from scoring.detectors.settings import ScoreSettings
+from scoring.errors import BadIdentity, CalibrationRefused, MissingModel, PoisonText
+from scoring.interface import Detector, TextScore
+from scoring.thresholds.threshold_set import valid_name, write_thresholds
+from stream.text.user_errors import Exit, FarmwatchError, UsageError
+from stream.text.whole_files import write_whole
+
+_TEXTS_AT_ONCE = 64
+
+
+def calibrate(
+    *,
+    labels: Annotated[
+        Path, Parameter(help="JSON lines {label, text[, site, genre]}, or scores, or CSV; `-` is stdin.")
+    ],
+    detector: Annotated[
+        str, Parameter(help="Name of the detector; or, for scores whose lines do not say it, its whole identity.")
+    ] = "",
+    fpr: Annotated[
+        float, Parameter(help="Share of human texts that may be flagged, at most.", validator=Number(gt=0, lte=0.5))
+    ] = 0.01,
+    name: Annotated[str, Parameter(help="Of the threshold set and its files: up to 32 of a-z 0-9 - .")] = "calibrated",
+    out: Annotated[Path, Parameter(help="Folder for the files.")] = Path(),
+    score_column: Annotated[str, Parameter(help="CSV column with the score.")] = "score",
+    label_column: Annotated[str, Parameter(help="CSV column with the label: human or llm, or 0 or 1.")] = "label",
+    plot: Annotated[
+        bool | None, Parameter(help="Draw the reliability plot; by default where matplotlib is installed.")
+    ] = None,
+    force: Annotated[bool, Parameter(help="Write over files that are there.", negative="")] = False,
+    json: AsJson = False,
+    common: Configured = JUST_CONFIGURED,
+) -> int:
+    """Choose a detector's threshold on labelled texts, measure it there, and write it as a threshold set.
+
+    The command writes NAME.json (the set, for score.thresholds), NAME.report.json, and the plot as NAME.png and
+    NAME.svg. It scores texts; lines of `farmwatch lab score` with a label keep their scores. Where lines have a
+    site, intervals are clustered by it. Exit code 1: bad lines were reported and skipped, or the labels are too few;
+    then nothing is written, and the message says how many are needed.
+    """
+    from scoring.calibration.plot import draw, has_matplotlib, require_matplotlib
+
+    if not valid_name(name):
+        raise UsageError("--name: up to 32 of a-z, 0-9, - and ., the first a letter or digit")
+    if plot:
+        require_matplotlib()  # now, before the texts are scored
+    drawn_too = has_matplotlib() if plot is None else plot
+    files = {form: out / f"{name}.{form}" for form in ("json", "report.json", *(("png", "svg") if drawn_too else ()))}
+    there = [str(file) for file in files.values() if file.exists()]
+    if there and not force:
+        raise UsageError(f"{', '.join(there)}: there already; take another --name, or --force to write over")
+    config = common.load().config
+    file = LabelFile(labels, score_column, label_column)
+    try:
+        scores = _scores(config, list(file), detector, file)
+        chosen, report = choose(scores, name, fpr)
+        drawn = draw(report) if drawn_too else {}  # before anything is written
+    except CalibrationRefused as error:
+        file.end()
+        message(f"farmwatch: {in_full(error)}")
+        return Exit.PROBLEM
+    out.mkdir(parents=True, exist_ok=True)
+    write_thresholds(files["json"], chosen, force=force)
+    encoded = msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
+    for form, body in {"report.json": encoded, **drawn}.items():
+        write_whole(files[form], body, force=force)
+    if json:
+        put_json({**json_text.loads(encoded), "files": {form: str(path) for form, path in files.items()}})
+    else:
+        _put_report(report, list(files.values()))
+    if plot is None and not drawn_too:
+        message("no reliability plot: matplotlib is not installed (pip install 'farmwatch[plots]')")
+    return file.end()
+
+
+def _scores(config: Config, lines: Sequence[LabelledText], detector: str, file: LabelFile) -> LabelledScores:
+    """Score the texts that have no score yet. Raises PooledDetectors, and as `load_detectors`."""
+    if not lines:
+        file.end()
+        raise FarmwatchError("no labelled text or score: nothing to calibrate with")
+    texts = [line for line in lines if line.text is not None]
+    if "/" in detector:
+        try:
+            refuse_bad_identity(detector)
+        except BadIdentity as error:
+            raise UsageError(f"--detector: {error}") from error
+    if "/" in detector and texts:
+        raise UsageError(f"--detector: {detector!r} is an identity; to score texts, take a name of score.detectors")
+    default = detector
+    if "/" not in detector and (detector or texts):
+        try:
+            default = detector_identities(_only(config, detector))[0]
+        except MissingModel as error:
+            if texts:
+                raise
+            raise UsageError(
+                f"--detector {detector!r}: scores need the whole identity, as `farmwatch lab score` prints it;"
+                f" the name alone does not give it on this machine: {in_full(error)}"
+            ) from error
+    rows = _scored(_only(config, detector), texts, file) if texts else []
+    for line in lines:
+        if line.text is not None:
+            continue
+        identity = line.detector or default
+        if "/" not in identity:
+            raise UsageError(
+                f"{line.place}: a score, but not whose: say --detector IDENTITY, as `farmwatch lab score` prints it"
+            )
+        number = line.p_llm if compared(base_of(identity)) == "p_llm" else line.score
+        if number is None and line.score is not None:
+            file.bad(line.place, f"no p_llm, which is what the threshold of {identity} is compared with")
+            continue
+        rows.append(ScoredLabel(identity, line.llm, number, line.words, line.site, line.genre))
+    return gather(rows)
+
+
+def _only(config: Config, detector: str) -> ScoreSettings:
+    """Settings of one detector, by default the first of the configuration, without thresholds."""
+    return msgspec.structs.replace(config.score, detectors=[detector or config.score.detectors[0]], thresholds={})
+
+
+def _scored(settings: ScoreSettings, lines: Sequence[LabelledText], file: LabelFile) -> list[ScoredLabel]:
+    (loaded,) = load_detectors(settings)
+    if loaded.warning:
+        message(f"{settings.detectors[0]}: {loaded.warning}")
+    of = compared(base_of(loaded.identity))
+    rows = []
+    with counting(len(lines), "texts") as advance:
+        for start in range(0, len(lines), _TEXTS_AT_ONCE):
+            batch = lines[start : start + _TEXTS_AT_ONCE]
+            for line, scored in _each(loaded, batch, file):
+                number = scored.p_llm if of == "p_llm" else scored.score
+                rows.append(ScoredLabel(loaded.identity, line.llm, number, line.words, line.site, line.genre))
+            advance(len(batch))
+    return rows
+
+
+def _each(
+    detector: Detector, lines: Sequence[LabelledText], file: LabelFile
+) -> Iterator[tuple[LabelledText, TextScore]]:
+    """Lines with their scores; a text that fails on the device is reported, and the others are scored."""
+    try:
+        yield from zip(lines, detector.score([line.text or "" for line in lines]), strict=True)
+    except PoisonText as error:
+        if len(lines) == 1:
+            file.bad(lines[0].place, error)
+            return
+        for line in lines:
+            yield from _each(detector, [line], file)
+
+
+def _put_report(report: CalibrationReport, files: Sequence[Path]) -> None:
+    put_wrapped(report.identity)
+    for sentence in summary(report):
+        put_wrapped(sentence, indent="  ")
+    for table in tables(report):
+        put("")
+        put_table(table.headings, table.rows, table.title)
+    put("")
+    put_wrapped(f"written: {', '.join(str(file) for file in files)}", indent="  ")
+    kind = report.identity.split("/", 1)[0]
+    put("to use it, in farmwatch.toml:")
+    put("[score.thresholds]")
+    put(f"{kind} = {json_text.dumps(str(files[0].absolute()), ensure_ascii=False)}")

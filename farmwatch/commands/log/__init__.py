@@ -1,0 +1,1 @@
+"""Commands of the log and its files."""

@@ -1,1 +1,0 @@
-"""Commands that show the content of the log."""

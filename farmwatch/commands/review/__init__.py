@@ -1,0 +1,1 @@
+"""Commands of known truth: labels, panels, canaries."""

@@ -1,0 +1,1 @@
+"""Commands that start farmwatch and say how it is."""
