@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -92,6 +93,8 @@ def test_a_comparison_is_that_of_the_command(farmwatch: Runner, world: CutoverWo
     said = ran.json
     assert {**found.json, "at": 0} == {**said, "at": 0, "labelled": 0, "labels": []}
     assert page.status == 200 and "article in A" in page.text and found.json["pages"]["common"] == 60
+    flips = [(int(number), place) for place, number in re.findall(r'flip"><a href="#(\w+)">(\d+)</a>', page.text)]
+    assert flips == [(said["pages"]["a_only_article"], "out")] and 'id="out"' in page.text
     assert unknown.status == 404 and "no run" in unknown.text
 
 
@@ -250,7 +253,7 @@ def test_a_skipped_page_stays_skipped_and_the_comparison_counts_labels(world: Cu
 
 
 def test_a_mistake_in_a_text_of_rules_is_said_without_a_path(world: CutoverWorld, tmp_path: Path) -> None:
-    """The message has the name that was given and the place of the mistake; the page leads back."""
+    """On the page of the form, which keeps the text: the name that was given, and the place of the mistake."""
 
     async def visit(browser: Browser) -> list[Answer]:
         form = await browser.form("/rulesets", called="mine", text="[rules.min_tokens")
@@ -266,5 +269,6 @@ def test_a_mistake_in_a_text_of_rules_is_said_without_a_path(world: CutoverWorld
     assert (mistake.status, nameless.status, empty.status) == (400, 400, 400)
     said = mistake.text.partition("<main")[2]
     assert "mine.toml: not TOML" in said and str(tmp_path.parent.parent) not in said
-    assert 'href="/rulesets?b=c4">Back' in said and "/tmp" not in said
+    assert "[rules.min_tokens</textarea>" in said and 'value="mine"' in said and "live.js" not in mistake.text
+    assert 'href="/rulesets.json?b=c4"' in mistake.text and "/tmp" not in said
     assert "24 letters" in nameless.text and "choose a ruleset" in empty.text
