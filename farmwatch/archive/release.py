@@ -12,16 +12,18 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from farmwatch.archive.files import write_table
 from farmwatch.archive.release_check import LABELS_FILE, RATE_FILE, SETTINGS_FILE, SITES_FILE, ReleaseSettings
-from farmwatch.archive.tables import COLUMNS, Column, ExportWindow, incomplete_before, rows_of, value_of
+from farmwatch.archive.tables import ExportWindow, What, columns_of_table, incomplete_before, rows_of
 from farmwatch.config.config import Config
 from farmwatch.share.review_labels import ReviewLabel, read_labels, review_of
+from farmwatch.share.site_lines import SITE_COLUMNS, lines_of, site_labels
 from farmwatch.share.words import line_fields, text_of
+from farmwatch.tables.columns import columns_of
+from farmwatch.tables.files import write_table
 from farmwatch.terminal.jsonl import encode_lines
 from farmwatch.terminal.messages import program_version
 from filters.measure.golden import VERIFIED
@@ -30,7 +32,7 @@ from replay.rows.site_table import read_rows
 from replay.runs.lookup import find_run
 from scoring.rates.canary import is_canary
 from scoring.rates.canary_counts import recent_canaries
-from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
+from scoring.rates.split_rates import RateLine, RateQuery, llm_probabilities, rate_lines
 from scoring.rates.terms import counted_at
 from scoring.rates.versions import comparable
 from scoring.stages.site_tally import SiteTally
@@ -43,12 +45,19 @@ from stream.text.checksums import digest_of, write_sums
 from stream.text.user_errors import NotFound
 from stream.text.wording import moment
 
-_SCORES = [
-    *(Column(name, "text", name) for name in ("site", "page_id", "fetch_id", "text_digest", "detector")),
-    Column("score", "number", "score"),
-    Column("flag", "truth", "flag"),
-    Column("fetched_at", "integer", "fetched_at"),
-]
+
+class _ScoreRow(NamedTuple):
+    site: str
+    page_id: str
+    fetch_id: str
+    text_digest: str
+    detector: str
+    score: float | None
+    flag: bool
+    fetched_at: int
+
+
+_SCORES = columns_of(_ScoreRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +80,21 @@ def write_release(log: Log, config: Config, folder: Path, run: str, now_ms: int)
     labels = read_labels(config.rate)
     review = review_of(labels, config.rate, now_ms) if config.rate.review else None
     (rate,) = rate_lines(rows, RateQuery(settings=config.rate, now_ms=now_ms, review=review))
-    columns = COLUMNS["sites"]
-    write_table(folder / SITES_FILE, "jsonl", columns, ([value_of(row, of, config) for of in columns] for row in rows))
+    likely = llm_probabilities(everything, config.rate, now_ms)
+    write_table(
+        folder / SITES_FILE,
+        "jsonl",
+        SITE_COLUMNS,
+        lines_of(rows, log, config, now_ms, likely, site_labels(review), run),
+    )
     if review is not None:
         (folder / LABELS_FILE).write_bytes(encode_lines(_without_names(labels, Forgotten(log))))
     scores = _scores(log, names.tally_store, rows)
     write_table(folder / "scores.jsonl", "jsonl", _SCORES, scores)
-    kept = [column for column in COLUMNS["verdicts"] if column.name != "rules"]
-    places = [COLUMNS["verdicts"].index(column) for column in kept]
-    verdicts = rows_of(log, "verdicts", ExportWindow(), run, config)
-    write_table(folder / "verdicts.jsonl", "jsonl", kept, ([row[place] for place in places] for row in verdicts))
-    write_table(
-        folder / "rates.jsonl", "jsonl", COLUMNS["rate"], rows_of(log, "rate", ExportWindow(), run or LIVE, config)
-    )
+    tables: list[tuple[What, str, str]] = [("verdicts", "verdicts.jsonl", run), ("rate", "rates.jsonl", run or LIVE)]
+    for what, name, of_run in tables:
+        columns = [column for column in columns_of_table(what, 0) if column.name != "rules"]
+        write_table(folder / name, "jsonl", columns, rows_of(log, what, ExportWindow(), of_run, config, now_ms))
     (folder / "ruleset.toml").write_text(control.ruleset_text(of), encoding="utf-8")
     _write_json(folder / RATE_FILE, {**line_fields(rate), "run": shown_run(rate.run)})
     shown = msgspec.structs.replace(config.rate, review=LABELS_FILE if review is not None else "")
@@ -117,7 +128,7 @@ def _without_names(labels: Iterable[ReviewLabel], forgotten: Forgotten) -> Itera
         yield label
 
 
-def _scores(log: Log, store: str, rows: Sequence[SiteState]) -> Iterator[list[Any]]:
+def _scores(log: Log, store: str, rows: Sequence[SiteState]) -> Iterator[_ScoreRow]:
     """The scored articles of the sites, as their rows count them, in the order in which TALLY reads them."""
     partitions = log.topics().get(f"state.{store}", 0)
     wanted: dict[int, list[SiteState]] = {}
@@ -139,7 +150,7 @@ def _scores(log: Log, store: str, rows: Sequence[SiteState]) -> Iterator[list[An
                     text = said.get(page.text_digest)
                     if text is not None and text.flag is not None:
                         ids = (row.site, page_id, page.fetch_id, page.text_digest, row.detector)
-                        yield [*ids, text.score, text.flag, page.fetched_at]
+                        yield _ScoreRow(*ids, text.score, text.flag, page.fetched_at)
 
 
 def _versions(run: Run, now_ms: int) -> dict[str, Any]:

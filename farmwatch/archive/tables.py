@@ -2,43 +2,32 @@
 
 from __future__ import annotations
 
-import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
 import zstandard
 
 from farmwatch.config.config import Config
 from farmwatch.share.rate_series import read_points
+from farmwatch.share.site_lines import SITE_COLUMNS, site_lines
+from farmwatch.tables.columns import Column, columns_of
 from filters.charsets import decode
 from filters.measure.page_measures import inflated
-from replay.rows.site_table import read_sites
 from replay.runs.lookup import find_run, names_to_read
 from scoring.rates.canary import is_canary
 from stream.log.contract import At, Log
 from stream.processing.topic_reader import records_of
 from stream.schema.control import Control
-from stream.schema.records import Page, RatePoint, Record, Score, SiteState, Verdict
+from stream.schema.records import Page, RatePoint, Record, Score, Verdict
 from stream.schema.runs import shown_run
 from stream.schema.topics import PAGES, SCORES
 from stream.text.times import day_ms
 from stream.text.user_errors import NotFound
 
 What = Literal["pages", "verdicts", "scores", "sites", "rate"]
-Kind = Literal["text", "integer", "number", "truth", "json"]
-_KINDS: dict[type, Kind] = {str: "text", int: "integer", float: "number", bool: "truth"}
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column: its name, its type, and the field of the record."""
-
-    name: str
-    kind: Kind
-    field: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,41 +52,37 @@ class ExportWindow:
         return 2**63 if self.until is None else day_ms(self.until + timedelta(days=1))
 
 
-def _columns(record: type[Record], *left_out: str, renamed: Mapping[str, str] | None = None) -> list[Column]:
-    columns = []
-    for name, hint in get_type_hints(record).items():
-        if name in record.__struct_fields__ and name not in ("v", *left_out):
-            kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-            (kind,) = [kind for kind in kinds if kind is not type(None)]
-            columns.append(Column((renamed or {}).get(name, name), _KINDS.get(kind, "json"), name))
-    return columns
-
-
 # the names of `rate --json`
 _POINT = {"rate": "judged_share", "low": "judged_low", "high": "judged_high", "method": "judged_method"}
 _POINT |= {"share_low": "look_low", "share_high": "look_high", "share_method": "method"}
 _POINT |= {"share_low_once": "low", "share_high_once": "high"}
-COLUMNS: dict[What, list[Column]] = {
-    "pages": [*_columns(Page, "body", "headers", renamed={"id": "fetch_id"}), Column("html", "text", "html")],
-    "verdicts": _columns(Verdict, renamed={"id": "fetch_id"}),
-    "scores": _columns(Score, "id"),
-    "sites": _columns(SiteState, "id", "former"),
-    "rate": _columns(RatePoint, "id", "site", "answer", renamed=_POINT),
-}
 
 
-def rows_of(log: Log, what: What, window: ExportWindow, run: str, config: Config) -> Iterator[list[Any]]:
-    """The rows in the order of COLUMNS, without canary sites. Raises NotFound for an unknown run."""
+def columns_of_table(what: What, html_cap_bytes: int) -> list[Column[Any]]:
+    """The columns of a table; the text of a page above the cap is null."""
+    match what:
+        case "pages":
+            html: Column[Page] = Column("html", "text", lambda page: html_of(page, html_cap_bytes))
+            return [*columns_of(Page, "body", "headers", renamed={"id": "fetch_id"}), html]
+        case "verdicts":
+            return _shown_run(columns_of(Verdict, renamed={"id": "fetch_id"}))
+        case "scores":
+            return columns_of(Score, "id")
+        case "sites":
+            return SITE_COLUMNS
+        case "rate":
+            return _shown_run(columns_of(RatePoint, "id", "site", "answer", renamed=_POINT))
+
+
+def rows_of(log: Log, what: What, window: ExportWindow, run: str, config: Config, now_ms: int) -> Iterator[Any]:
+    """The rows of a table, without canary sites. Raises NotFound for an unknown run."""
     if what == "sites":
-        records: Iterator[Record] = (row for row in read_sites(log, run) if not is_canary(row.site))
-    elif what == "rate":
+        return (line for line in site_lines(log, config, run, now_ms) if not is_canary(line.row.site))
+    if what == "rate":
         name = find_run(Control(log), run).name if run else ""
         points = read_points(log, window.since, window.until)
-        records = (point for point in points if not name or point.run == name)
-    else:
-        records = _in_window(log, what, window, run)
-    columns = COLUMNS[what]
-    return ([value_of(record, column, config) for column in columns] for record in records)
+        return (point for point in points if not name or point.run == name)
+    return _in_window(log, what, window, run)
 
 
 def incomplete_before(log: Log, what: What, window: ExportWindow, run: str, now_ms: int) -> int:
@@ -129,13 +114,9 @@ def _in_window(log: Log, what: What, window: ExportWindow, run: str) -> Iterator
                 yield record
 
 
-def value_of(record: Record, column: Column, config: Config) -> Any:
-    """The cell of a record."""
-    if column.field == "html":
-        assert isinstance(record, Page)
-        return html_of(record, config.measure.max_html_bytes)
-    value = getattr(record, column.field)
-    return shown_run(value) if column.field == "run" else value
+def _shown_run(columns: list[Column[Any]]) -> list[Column[Any]]:
+    """The columns, with the name of a run as it is shown."""
+    return [replace(c, of=lambda record: shown_run(record.run)) if c.name == "run" else c for c in columns]
 
 
 def html_of(page: Page, cap_bytes: int) -> str | None:

@@ -27,6 +27,7 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
         "status": ("results.status:status", "One screen: roles, lag, share, disk, and what is wrong."),
         "rate": ("results.rate:rate", "The share of LLM sites, with its interval and its denominators."),
         "sites": ("results.sites:sites", "One row per site: its verdict, and the evidence for it."),
+        "pages": ("results.pages:pages", "One row per page: an article or not, why, and its score."),
         "explain": ("results.explain:explain", "Why a page was kept or dropped."),
         "panel": ("results.panel:panel", "A fixed sample of sites, and how their verdicts change."),
         "canaries": ("results.canaries:canaries", "Pages of known truth, and the verdicts on them."),

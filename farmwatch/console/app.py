@@ -28,7 +28,7 @@ from farmwatch.console.jobs import Working
 from farmwatch.console.live import PATH as EVENTS
 from farmwatch.console.live import events
 from farmwatch.console.pictures import percent, saved
-from farmwatch.console.site_pages import ALL, Data, Query, csv_text, state_of
+from farmwatch.console.site_pages import ALL, Data, Query, csv_of, state_of
 from farmwatch.console.views import SPLITS, Console
 from farmwatch.explain.report import flagged_above
 from farmwatch.explain.rules import value_text
@@ -251,9 +251,9 @@ async def _csv(name: str, load: Callable[..., Data], templates: Environment, req
     status, data = await _load(partial(load, limit=ALL), request)
     if status != 200:
         return _page("refused.html", templates, data, request, status)
-    text = await asyncio.to_thread(csv_text, data[name])
+    body = await asyncio.to_thread(csv_of, name, data[name])
     headers = {"Content-Disposition": f'attachment; filename="farmwatch-{name}.csv"'}
-    return web.Response(text=text, content_type="text/csv", headers=headers)
+    return web.Response(body=body, content_type="text/csv", charset="utf-8", headers=headers)
 
 
 async def _picture(drawing: Drawing, load: Load, templates: Environment, request: web.Request) -> web.Response:

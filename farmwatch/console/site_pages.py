@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import csv
 import io
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.jobs import WALK, Jobs
-from farmwatch.console.read_model import DECIDED, JUDGED, SORTS, STATES, ReadModel, SiteFilter, SiteSums
+from farmwatch.console.read_model import DECIDED, JUDGED, SORTS, STATES, ReadModel, SiteFilter, SitePage, SiteSums
 from farmwatch.explain.report import threshold_of
-from farmwatch.share.current_rate import reasons_without_page, site_fields
 from farmwatch.share.review_labels import read_review
+from farmwatch.share.site_lines import SITE_COLUMNS, SiteLine, lines_of, site_fields, site_labels
 from farmwatch.share.template_groups import TemplateGroups
+from farmwatch.tables.columns import Column, columns_of
+from farmwatch.tables.files import write_rows
 from replay.live.live_run import find_rules
 from replay.rows.site_table import SiteTable
 from replay.runs.configured import tally_identity
 from replay.runs.lookup import names_to_read
-from scoring.estimate.definitions import SITES
 from scoring.rates.split_rates import llm_probabilities
 from scoring.sites.registry import method_of_text, site_method
 from scoring.sites.sprt import SiteTest
@@ -77,13 +78,11 @@ class SitePages:
             matching, sort=sort, is_reversed=bool(reverse), after=after, limit=limit + 1, likely=likely
         )
         shown = rows[:limit]
-        now_ms = self._clock()
         return {
             "still_reads": self._model.rebuilding,
             "filter": chosen,
             "facets": self._facets(matching, labels),
-            "sites": [site_fields(row, likely, now_ms) | {"label": labels.get(row.site)} for row in shown],
-            "no_page": reasons_without_page(self._log, self._config, shown, now_ms),
+            "sites": [site_fields(line) for line in self._lines(shown, likely, labels)],
             "next": shown[-1].site if len(rows) > limit else "",
         }
 
@@ -102,12 +101,11 @@ class SitePages:
         group = None if groups is None else groups.of(row.site)  # that it shares with most others
         template = None if group is None else {"id": group.template_id, "other_sites": len(group.sites) - 1}
         return {
-            "site": site_fields(row, self._likely(), self._clock()),
+            "site": site_fields(self._lines([row], self._likely(), self._labels())[0]),
             "still_reads": self._model.rebuilding,
             "after": after,
             "pages": shown,
             "next": shown[-1]["page_id"] if len(pages) > PAGES_SHOWN else "",
-            "no_page": reasons_without_page(self._log, self._config, [row], self._clock()).get(row.site, ""),
             "evidence": test["evidence"] if test else "",
             "test": test,
             "warning": caveats(self._config, [row.detector])[row.detector],
@@ -159,10 +157,12 @@ class SitePages:
         return self._model.site_sums(of), self._model.sources()
 
     def _labels(self) -> dict[str, str]:
-        """What people called a site in the review in force."""
-        review = read_review(self._config.rate, self._clock())
-        is_llm = {} if review is None else review.is_llm(SITES)
-        return {site: Truth.LLM if llm else Truth.HUMAN for site, llm in is_llm.items()}
+        return site_labels(read_review(self._config.rate, self._clock()))
+
+    def _lines(
+        self, rows: Sequence[SiteState], likely: Mapping[str, float], labels: Mapping[str, str]
+    ) -> list[SiteLine]:
+        return lines_of(rows, self._log, self._config, self._clock(), likely, labels)
 
     def _test(self, row: SiteState) -> Data | None:
         """A site's test after each of its pages, its bounds and its evidence; None if TALLY does not hold it."""
@@ -213,21 +213,12 @@ def state_of(row: Mapping[str, Any]) -> str:
     return "open" if row["scored"] else "not judged"
 
 
-def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows with the same names as CSV; lists and tables in a cell are JSON."""
-    file = io.StringIO()
-    writer = csv.writer(file)
-    writer.writerow(rows[0] if rows else ())
-    for row in rows:
-        writer.writerow(_cell(value) for value in row.values())
+def csv_of(name: str, rows: Sequence[Data]) -> bytes:
+    """The rows of `sites` or `pages` as CSV, as `farmwatch sites` writes it."""
+    columns: list[Column[Any]] = SITE_COLUMNS if name == "sites" else columns_of(SitePage)
+    file = io.BytesIO()
+    write_rows(file, "csv", [replace(column, of=itemgetter(column.name)) for column in columns], rows)
     return file.getvalue()
-
-
-def _cell(value: object) -> object:
-    """No crawled text becomes a formula (https://owasp.org/www-community/attacks/CSV_Injection)."""
-    if isinstance(value, str):
-        return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, bool | list | dict) else value
 
 
 def _counts(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:

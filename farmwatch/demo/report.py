@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from farmwatch.audit.report import AuditReport
+from farmwatch.share.site_lines import SITE_COLUMNS
 from farmwatch.share.words import line_fields, short_judged, text_of
 from farmwatch.terminal.messages import put, put_columns, put_json, put_wrapped
-from replay.rows.site_table import legend
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.schema.records import SiteState
@@ -64,13 +64,15 @@ def print_result(result: DemoResult) -> None:
         "site": "site",
         "truth": lambda row: result.truth.get(row.site, "-"),
         **{name: name for name in ("verdict", "pages", "articles", "flagged")},
-        "used": "pages_used",
-        "most dropped by": lambda row: max(row.dropped_by, key=row.dropped_by.__getitem__, default=""),
+        "pages_used": "pages_used",
+        "most_dropped_by": lambda row: max(row.dropped_by, key=row.dropped_by.__getitem__, default=""),
     }
     title = f"{len(result.rows)} sites, {result.pages} pages fetched, {result.seconds:.0f} s"
     rows = sorted(result.rows, key=lambda row: (list(SiteClass).index(SiteClass(row.verdict)), row.site))
-    shown = put_columns(rows, columns, title, less=("most dropped by", "used", "flagged"))
-    put_wrapped("; ".join(filter(None, ("truth: who wrote the site", legend(shown)))))
+    shown = put_columns(rows, columns, title, less=("most_dropped_by", "pages_used", "flagged"))
+    meanings = {column.name: column.meaning for column in SITE_COLUMNS if column.meaning}
+    legend = [f"{heading}: {meanings[heading]}" for heading in shown if heading in meanings]
+    put_wrapped("; ".join(("truth: who wrote the site", *legend)))
     put("")
     for line in result.rates:
         put_wrapped(f"Share of LLM sites: {text_of(line.remarks)}", " " * 6)

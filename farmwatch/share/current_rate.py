@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,10 +20,8 @@ from scoring.rates.canary import is_canary
 from scoring.rates.cuts import Cut
 from scoring.rates.groups import WINDOWS
 from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
-from scoring.rates.terms import counted_at, is_too_old
 from stream.log.contract import Log, partition_of
 from stream.schema.records import SiteState
-from stream.schema.runs import shown_run
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS
 from stream.text.user_errors import UsageError
 from stream.text.wording import one_line
@@ -92,11 +90,3 @@ def reasons_without_page(log: Log, config: Config, rows: Iterable[SiteState], no
                 if partition_of(site, partitions) == partition:
                     reasons[site] = why_no_page(state, config.crawl, site, now_ms)
     return reasons
-
-
-def site_fields(row: SiteState, likely: Mapping[str, float], now_ms: int) -> dict[str, Any]:
-    """A row as JSON, with the probability of an LLM site (`likely` has those that are known), and whether it counts."""
-    fields = {name: value for name, value in msgspec.structs.asdict(row).items() if name not in ("v", "id")}
-    values: dict[str, Any] = msgspec.to_builtins(fields)
-    too_old = is_too_old(counted_at(row, now_ms))
-    return {**values, "run": shown_run(row.run), "p_llm": likely.get(row.site), "too_old": too_old}

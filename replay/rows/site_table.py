@@ -25,13 +25,6 @@ from stream.schema.records import SiteState, decode
 
 _AT_ONCE = 20_000  # records of several partitions that are read together: all their rows are held once
 _DIGEST_SHOWN = 8  # hexadecimal digits: enough to distinguish the rulesets of one log
-_LEGEND = {  # of columns in tables of sites
-    "p_llm": "probability of an LLM site, by the flags of all sites; the verdict is stricter (it bounds how often a"
-    " human site is called llm), so a site may be undecided beside 1.00",
-    "used": "scored pages on which the verdict rests",
-    "llr": "their evidence: for llm above 0, for human below",
-    "most dropped by": "the rule that failed most of the site's pages",
-}
 _INTERNED = ("verdict", "detector", "digest", "ruleset", "run", "method", "method_digest")  # equal in most rows
 
 
@@ -92,11 +85,6 @@ class SiteTable:
     def rows(self) -> Iterator[SiteState]:
         """All rows, sorted by site: views that read like `SiteState`."""
         return heapq.merge(*(columns.rows() for columns in self._partitions.values()), key=attrgetter("site"))
-
-
-def legend(shown: Iterable[str]) -> str:
-    """The legend of the shown columns; "" if none needs one."""
-    return "; ".join(f"{column}: {_LEGEND[column]}" for column in shown if column in _LEGEND)
 
 
 @dataclass(frozen=True, slots=True)

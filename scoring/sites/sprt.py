@@ -222,6 +222,13 @@ class SiteTest(NumberedMethod, frozen=True, tag="sprt"):
             decided = msgspec.structs.replace(decided, verdict=verdict, pages_used=used, flagged=flagged, llr=llr)
         return msgspec.structs.replace(decided, pages=used, closed=closed, mixed=is_mixed(usable[:used]))
 
+    def needs(self, llr: float, pages: int) -> int:
+        """The further articles that would decide a site if all were flagged, or none where its sum is below 0."""
+        lower, upper = self.bounds
+        if_flagged, if_clear = self.steps
+        more = (upper - llr) / if_flagged if llr > 0 else (lower - llr) / if_clear
+        return max(math.ceil(round(more, PLACES)), self.params.min_pages - pages, self.params.min_articles - pages)
+
     def evidence(self, verdict: SiteVerdict) -> str:
         if verdict.verdict == SiteClass.UNCLASSIFIABLE:
             return describe_too_few(verdict.pages, self.params.min_articles)

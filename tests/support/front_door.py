@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,7 +39,7 @@ class Ran:
     code: int
     out: str
     err: str
-    line: str = ""  # of the command
+    line: str = field(default="", compare=False)  # of the command
 
     @property
     def json(self) -> Any:

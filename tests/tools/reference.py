@@ -19,7 +19,7 @@ from cyclopts import App, Argument
 from prometheus_client import CollectorRegistry
 
 from crawler.reasons import NO_PAGES, PAGES, STOPS, Meaning
-from farmwatch.archive.tables import COLUMNS
+from farmwatch.archive.tables import What, columns_of_table
 from farmwatch.commands.cli import app, describe
 from farmwatch.config.config import Config
 from farmwatch.config.layers import allowed_values, encode, meanings_of, settings_of, shown_value
@@ -243,7 +243,8 @@ def topics_table() -> str:
 def exports_table() -> str:
     """The columns of each table of `farmwatch export`; (J): JSON text in CSV and Parquet."""
     lines = ["| table | columns |", "|---|---|"]
-    for what, columns in COLUMNS.items():
+    for what in get_args(What):
+        columns = columns_of_table(what, 0)
         names = (f"`{column.name}`{' (J)' if column.kind == 'json' else ''}" for column in columns)
         lines.append(f"| `{what}` | {', '.join(names)} |")
     return "\n".join(lines)

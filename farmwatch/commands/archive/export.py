@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, cast, get_args
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from farmwatch.archive.files import Format, write_table
-from farmwatch.archive.tables import COLUMNS, ExportWindow, What, incomplete_before, rows_of
+from farmwatch.archive.tables import ExportWindow, What, columns_of_table, incomplete_before, rows_of
 from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.opening import opened
 from farmwatch.share.cut_options import read_days
+from farmwatch.tables.files import Format, format_of, write_table
 from farmwatch.terminal.messages import message
 from stream.processing.topic_reader import UnreadableCounter, reporting_to
 from stream.text.user_errors import Exit, NotFound, UsageError
@@ -52,17 +52,17 @@ def export(
         raise UsageError("--from and --to: a site has one row, the newest; export `rate`, `verdicts` or `scores`")
     if run and what in ("pages", "scores"):
         raise UsageError(f"--run: {what} are those of all runs")
-    form = format or _format_of(out)
+    form = format or ("jsonl" if out.is_dir() or not out.suffix else format_of(out))
     file = out / f"{what}.{form}" if out.is_dir() else out
     unreadable = UnreadableCounter()
     with opened(config) as log, reporting_to(unreadable):
         missing_before = incomplete_before(log, what, window, run, now_ms)
-        table_rows = rows_of(log, what, window, run, config)
+        table_rows = rows_of(log, what, window, run, config, now_ms)
         first = list(islice(table_rows, 1))
         removed = f"retention has removed {what} from before {moment(missing_before)}"
         if missing_before and not first:
             raise NotFound(f"{removed}, and nothing of the window is left: no file was written")
-        rows = write_table(file, form, COLUMNS[what], chain(first, table_rows))
+        rows = write_table(file, form, columns_of_table(what, config.measure.max_html_bytes), chain(first, table_rows))
     if missing_before:
         message(f"{removed}: they are missing here")
     message(one_line(f"{counted(rows, 'row')} of {what} in {file}"))
@@ -71,13 +71,3 @@ def export(
     for line in unreadable.lines():
         message(one_line(f"{line}; see `farmwatch doctor`"))
     return Exit.PROBLEM if unreadable.lines() else Exit.OK
-
-
-def _format_of(out: Path) -> Format:
-    """The format that the name of a file ends in; JSON lines for a folder or without an ending. Raises UsageError."""
-    if out.is_dir() or not out.suffix:
-        return "jsonl"
-    for form in get_args(Format):
-        if out.suffix.lower() == f".{form}":
-            return cast("Format", form)
-    raise UsageError(f"{out}: a file ends in {', '.join(f'.{form}' for form in get_args(Format))}; or give --format")

@@ -203,7 +203,7 @@ def test_a_log_without_sites_says_so(farmwatch: Runner, tmp_path: Path) -> None:
 def test_the_evidence_of_a_verdict_fits_80_columns(
     farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a terminal, `sites` keeps flagged, used and llr, and explains only the shown columns."""
+    """On a terminal, `sites` keeps flagged, scored and what an open site needs; it explains only the shown columns."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "dumb")
     long = {"pages": 20, "articles": 15, "scored": 15, "flagged": 11, "pages_used": 15, "llr": 5.02}
@@ -211,17 +211,18 @@ def test_the_evidence_of_a_verdict_fits_80_columns(
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     told = farmwatch("sites", "--log", finished)
     heading = told.out.splitlines()[0].split()
-    assert heading == ["site", "verdict", "p_llm", "flagged", "used", "llr"]
-    assert "used: scored pages" in told.err and "stricter" in told.err and "most dropped by:" not in told.err
+    assert heading == ["site", "verdict", "p_llm", "flagged", "scored", "needs"]
+    assert "needs: further articles" in told.err and "stricter" in told.err and "most_dropped_by:" not in told.err
 
 
 def test_a_verdict_that_is_too_old_is_marked(farmwatch: Runner, finished: str) -> None:
     """`sites` shows the verdict and that it counts in no share any more."""
     put(finished, row("old.example", "llm", term_start=1, term_end=2))
-    lines = [line.split("\t")[:2] for line in farmwatch("sites", "--log", finished).out.splitlines()]
-    assert ["old.example", "llm (too old)"] in lines and [SITE, "llm"] in lines
     rows = farmwatch("sites", "--json", "--log", finished).lines
     assert {found["site"]: found["too_old"] for found in rows} == {"old.example": True, SITE: False, "b.example": False}
+    assert [
+        found["site"] for found in farmwatch("sites", "--where", "too_old=yes", "--json", "--log", finished).lines
+    ] == ["old.example"]
 
 
 def put_rows(url: str, topic: str, rows: Sequence[SiteState]) -> None:

@@ -70,32 +70,44 @@ def test_rate_of_an_empty_log_warns_of_nothing(farmwatch: Runner, tmp_path: Path
     assert farmwatch("audit", "--log", url).code == Exit.OK
 
 
-def test_sites_names_the_ruleset_of_each_row(farmwatch: Runner, finished: str) -> None:
-    """A site judged by another ruleset shows its name and digest; JSON has both in full."""
+def test_sites_has_the_versions_of_each_row(farmwatch: Runner, finished: str) -> None:
+    """A site judged by another ruleset shows its name and digest; one of two kinds of pages is marked."""
     row = SiteState(id="c.example", site="c.example", detector=DETECTOR, ruleset="mine", digest="ef94c0de12345678")
+    row = msgspec.structs.replace(row, verdict="llm", method="deciles", mixed=True, method_digest="0a1b2c3d")
     with closing(open_log(finished)) as log:
         log.append([Output(SITES, 0, b"c.example", encode(row))])
-    heading, *rows = [line.split("\t") for line in farmwatch("sites", "--log", finished).out.splitlines()]
-    rulesets = {row[0]: row[heading.index("ruleset")] for row in rows}
-    assert rulesets["c.example"] == "mine ef94c0de"
-    assert rulesets["b.example"] == rulesets["kept.example"] == f"default {load_ruleset('default').digest[:8]}"
     found = {row["site"]: row for row in farmwatch("sites", "--json", "--log", finished).lines}
-    assert (found["c.example"]["ruleset"], found["c.example"]["digest"]) == ("mine", "ef94c0de12345678")
-
-
-def test_sites_marks_the_mixed(farmwatch: Runner, finished: str) -> None:
-    """A mixed site has a column in the table, and a field in JSON."""
-    row = SiteState(id="m.example", site="m.example", detector=DETECTOR, verdict="llm", method="deciles", mixed=True)
-    row = msgspec.structs.replace(row, method_digest="0a1b2c3d")
-    with closing(open_log(finished)) as log:
-        log.append([Output(SITES, 0, b"m.example", encode(row))])
-    heading, *rows = [line.split("\t") for line in farmwatch("sites", "--log", finished).out.splitlines()]
-    column = heading.index("mixed")
-    assert {row[0]: row[column] for row in rows} == {"b.example": "", "kept.example": "", "m.example": "mixed"}
-    found = {row["site"]: row for row in farmwatch("sites", "--json", "--log", finished).lines}
-    assert (found["m.example"]["mixed"], found["m.example"]["method"]) == (True, "deciles")
-    assert found["m.example"]["method_digest"] == "0a1b2c3d"
+    assert {site: (line["ruleset"], line["digest"]) for site, line in found.items()} == {
+        "c.example": ("mine", "ef94c0de12345678"),
+        **dict.fromkeys(("b.example", "kept.example"), ("default", load_ruleset("default").digest)),
+    }
+    assert [found["c.example"][name] for name in ("mixed", "method", "method_digest")] == [True, "deciles", "0a1b2c3d"]
     assert (found["b.example"]["mixed"], found["b.example"]["days"]) == (False, [])
+
+
+def test_a_list_and_its_file_have_the_same_columns_everywhere(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """Sites are alike by `sites --json`, in a file of `sites`, by `export`, in a release and in the console."""
+    listed = farmwatch("sites", "--json", "--log", finished).lines
+    farmwatch("sites", "-o", "sites.jsonl", "--log", finished)
+    farmwatch("export", "exported.jsonl", "--what", "sites", "--log", finished)
+    for name in ("sites.jsonl", "exported.jsonl"):
+        assert [json.loads(line) for line in (tmp_path / name).read_text().splitlines()] == listed
+
+    async def visit(browser: Browser) -> Answer:
+        return await browser.get("/sites.json")
+
+    assert browse(finished, tmp_path, visit).json["sites"] == listed
+
+
+def test_pages_lists_each_page_with_why_it_is_no_article(farmwatch: Runner, finished: str) -> None:
+    """A row per page of the log, of one host on request: its result, the rule that dropped it, and its score."""
+    pages = farmwatch("pages", "--json", "--log", finished).lines
+    results = {page["url"]: (page["result"], page["why"], page["flag"], page["p_llm"]) for page in pages}
+    assert results[URL] == ("article", "", True, 0.97)
+    assert {page["site"] for page in farmwatch("pages", SITE, "--json", "--log", finished).lines} == {SITE}
+    dropped = farmwatch("pages", "--where", "result=dropped", "--json", "--log", finished).lines
+    assert [page for page in pages if page["result"] == "dropped"] == dropped
+    assert all(page["why"] == page["failed"][0] for page in dropped)
 
 
 @pytest.mark.parametrize("command", [["rate"], ["sites"], ["explain", URL], ["topics"]])
@@ -103,7 +115,7 @@ def test_a_log_without_topics_is_told_plainly(farmwatch: Runner, tmp_path: Path,
     """A log without topics causes no traceback; a missing log is an error with its name."""
     open_log(f"sqlite:{tmp_path / 'bare'}").close()
     ran = farmwatch(*command, "--log", f"sqlite:{tmp_path / 'bare'}")
-    assert "no share" in ran.out or "no topics yet" in ran.err or "0 in the log" in ran.err
+    assert "no share" in ran.out or "no topics yet" in ran.err or ran.err == "0 sites\n"
     absent = farmwatch(*command, "--log", f"sqlite:{tmp_path / 'absent'}")
     assert (absent.code, "there is no log yet" in absent.err) == (Exit.UNAVAILABLE, True)
 

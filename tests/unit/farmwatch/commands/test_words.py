@@ -83,6 +83,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "label bad.jsonl --out labels.jsonl",
     ],
     "measure": ["measure pages.jsonl --jobs 1", "measure bad.jsonl --jobs 1"],
+    "pages": ["pages", "pages --where result=dropped --sort url --format csv", "pages --sort name"],
     "panel": ["panel make --sites 2 --seed 1", "panel show", "panel show --version 9"],
     "plan": ["plan how-to", "plan queries.txt", "plan none.txt"],
     "rate": [
@@ -135,7 +136,13 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "search --hits hits.txt --log sqlite:new",
         "search --source brave --queries queries.txt",
     ],
-    "sites": ["sites", "sites --llm --fdr 5% --config tallied.toml", "sites --verdict llm", "sites --log sqlite:none"],
+    "sites": [
+        "sites",
+        "sites --llm --fdr 5% --config tallied.toml",
+        "sites --where verdict=llm",
+        "sites --sort name",
+        "sites --log sqlite:none",
+    ],
     "status": ["status --config tallied.toml", "status", "status --log sqlite:none"],
     "tally": ["tally page_scores.jsonl", "tally bad.jsonl"],
     "templates": [

@@ -127,7 +127,7 @@ def test_sites_fits_80_columns(farmwatch: Runner, finished: str, monkeypatch: py
     assert max(map(len, ran.out.splitlines())) <= 80
     assert any("b.example" in line and "unclassifiable" in line for line in ran.out.splitlines())
     assert ran.out.count(DETECTOR) == 1
-    assert "used: scored pages on which the verdict rests" in " ".join(ran.err.split())
+    assert "most_dropped_by: the rule that failed most of the site's pages" in " ".join(ran.err.split())
 
 
 _TWO_WRITERS = """

@@ -1,0 +1,119 @@
+"""The pages of a run as lists show them: the newest visit of each, its verdict, and the score of its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import attrgetter
+
+from farmwatch.config.config import Config
+from farmwatch.tables.columns import Column, columns_of
+from replay.runs.configured import tally_identity
+from replay.runs.lookup import find_run, names_to_read
+from stream.log.contract import At, Log, partition_of
+from stream.processing.topic_reader import records_of
+from stream.schema.control import Control
+from stream.schema.projection import projection_of
+from stream.schema.records import Page, R, Record, Score, Verdict
+from stream.schema.runs import LIVE
+from stream.schema.topics import PAGES, SCORES
+from stream.schema.vocabulary import FetchOutcome, PageClass
+
+
+@projection_of(Page)
+class _PageHead(Record, frozen=True, kw_only=True):
+    page_id: str
+    url: str
+    outcome: str
+    reason: str
+    fetched_at: int
+    found_by: str
+
+
+@projection_of(Verdict)
+class _VerdictHead(Record, frozen=True, kw_only=True):
+    page_id: str
+    url: str
+    verdict: str
+    first_failed: str
+    failed: list[str]
+    text_digest: str
+    fetched_at: int
+
+
+@dataclass(slots=True)
+class PageLine:
+    """A page. `result`: `article` or `dropped`; of a page that is not judged, how its fetch ended."""
+
+    site: str
+    url: str
+    result: str = ""
+    why: str = ""  # the first failed rule, or the reason why it was not fetched
+    p_llm: float | None = None
+    flag: bool | None = None
+    score: float | None = None
+    abstain: str = ""
+    failed: list[str] | None = None
+    found_by: str = ""
+    fetched_at: int = 0
+    page_id: str = ""
+    text_digest: str = ""
+
+
+_TOTALS = {"result": "count"}
+_MEANINGS = {
+    "why": "the first rule that failed, or why there is no page",
+    "p_llm": "probability that a model wrote the text",
+    "flag": "whether the detector flags it",
+}
+PAGE_COLUMNS: list[Column[PageLine]] = [
+    Column(c.name, c.kind, attrgetter(c.name), _TOTALS.get(c.name, ""), _MEANINGS.get(c.name, ""))  # type: ignore[arg-type]
+    for c in columns_of(PageLine)
+]
+PAGES_SHOWN = ("url", "result", "why", "flag", "p_llm", "score", "abstain", "fetched_at", "found_by", "failed")
+
+
+def page_lines(log: Log, config: Config, run: str = "", site: str = "") -> Iterator[PageLine]:
+    """The pages of a run (default: the live one), or of one site of it; by site, in the order of their fetch.
+
+    A partition is held at a time. Raises NotFound for an unknown run.
+    """
+    control, names, topics = Control(log), names_to_read(log, run), log.topics()
+    detector = "" if not control.runs else find_run(control, run or LIVE).detector or tally_identity(config)
+    partitions = topics.get(PAGES, 0)
+    wanted = range(partitions) if not site else [partition_of(site, partitions)] if partitions else []
+    for partition in wanted:
+        lines: dict[tuple[str, str], PageLine] = {}
+        for page in _read(log, _PageHead, PAGES, partition, site):
+            key = page.site, page.page_id
+            if page.outcome != FetchOutcome.UNCHANGED or key not in lines:
+                lines[key] = PageLine(
+                    *(page.site, page.url, page.outcome, page.reason),
+                    found_by=page.found_by,
+                    fetched_at=page.fetched_at,
+                    page_id=page.page_id,
+                )
+        for verdict in _read(log, _VerdictHead, names.verdicts, partition, site):
+            key = verdict.site, verdict.page_id
+            line = lines.setdefault(key, PageLine(*(verdict.site, verdict.url), page_id=verdict.page_id))
+            line.result, line.why, line.failed = verdict.verdict, verdict.first_failed, verdict.failed
+            line.text_digest, line.fetched_at = verdict.text_digest, verdict.fetched_at
+        scores = {
+            (score.site, score.text_digest): score
+            for score in _read(log, Score, SCORES, partition, site)
+            if detector in ("", score.detector)
+        }
+        for line in sorted(lines.values(), key=lambda line: (line.site, line.fetched_at, line.url)):
+            if line.result == PageClass.ARTICLE and (said := scores.get((line.site, line.text_digest))):
+                line.p_llm, line.flag, line.score, line.abstain = said.p_llm, said.flag, said.score, said.abstain
+            yield line
+
+
+def _read(log: Log, kind: type[R], topic: str, partition: int, site: str) -> Iterator[R]:
+    if topic not in log.topics():
+        return
+    span = log.beginning(topic)[partition], log.end(topic)[partition]
+    if span[0] < span[1]:
+        for _, record in records_of(kind, log.read_all({At(topic, partition): span})):
+            if site in ("", record.site):
+                yield record

@@ -1,0 +1,159 @@
+"""The sites of a run as lists show them: the newest row of each, and what follows from all rows together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from farmwatch.config.config import Config
+from farmwatch.share.current_rate import reasons_without_page
+from farmwatch.share.review_labels import read_review
+from farmwatch.tables.columns import Column, columns_of, fields_of
+from replay.rows.site_table import read_sites
+from replay.runs.lookup import find_run
+from scoring.errors import BadSiteNumbers, NoSiteTest
+from scoring.estimate.definitions import SITES
+from scoring.estimate.reviewed_share import Review
+from scoring.rates.split_rates import llm_probabilities
+from scoring.rates.terms import counted_at, is_too_old
+from scoring.sites.registry import StoredMethod, method_of_text, site_method
+from scoring.sites.sprt import SiteTest
+from stream.log.contract import Log
+from stream.schema.control import Control
+from stream.schema.records import SiteState
+from stream.schema.runs import LIVE, shown_run
+from stream.schema.vocabulary import SiteClass, Truth
+
+
+@dataclass(frozen=True, slots=True)
+class SiteLine:
+    """A site: its row; its probability of being an LLM site; its label in the review; why it has no page."""
+
+    row: SiteState
+    p_llm: float | None = None
+    label: str = ""
+    no_page: str = ""
+    needs: int | None = None
+    now_ms: int = 0
+
+    @property
+    def most_dropped_by(self) -> str:
+        """The rule that failed most of its pages; of a site without a page, why it has none."""
+        return max(self.row.dropped_by, key=self.row.dropped_by.__getitem__, default=self.no_page)
+
+    @property
+    def earlier_verdict(self) -> str:
+        """The verdict of the term before, which counts while this one has none."""
+        return self.row.former.verdict if self.row.former is not None else ""
+
+    @property
+    def too_old(self) -> bool:
+        """Whether its verdict counts in no share: its term has ended, and the site was not measured again."""
+        return is_too_old(counted_at(self.row, self.now_ms))
+
+
+_TOTALS = {"verdict": "count", "pages": "sum", "articles": "sum", "scored": "sum", "flagged": "sum"}
+_MEANINGS = {
+    "pages_used": "scored pages on which the verdict rests",
+    "llr": "their evidence, for llm above 0, for human below",
+}
+_OF_ROWS: list[Column[SiteLine]] = [
+    Column(
+        column.name,
+        column.kind,
+        (lambda line: shown_run(line.row.run)) if column.name == "run" else attrgetter(f"row.{column.name}"),
+        _TOTALS.get(column.name, ""),  # type: ignore[arg-type]
+        _MEANINGS.get(column.name, ""),
+    )
+    for column in columns_of(SiteState, "id", "former")
+]
+_BESIDE: list[Column[SiteLine]] = [
+    Column(
+        "p_llm",
+        "number",
+        attrgetter("p_llm"),
+        meaning="probability of an LLM site, by the flags of all sites; the verdict is stricter (it bounds how often a"
+        " human site is called llm)",
+    ),
+    Column("label", "text", attrgetter("label"), "count", "what people called it in the review in force"),
+    Column(
+        "needs",
+        "integer",
+        attrgetter("needs"),
+        meaning="further articles that would decide it, all flagged (llr above 0) or none",
+    ),
+    Column(
+        "most_dropped_by",
+        "text",
+        attrgetter("most_dropped_by"),
+        meaning="the rule that failed most of the site's pages, or why it has none",
+    ),
+    Column("too_old", "truth", attrgetter("too_old"), meaning="its term has ended: it counts in no share"),
+    Column("no_page", "text", attrgetter("no_page")),
+    Column("earlier_verdict", "text", attrgetter("earlier_verdict"), meaning="counts until the site has a new one"),
+]
+SITE_COLUMNS: list[Column[SiteLine]] = [*_OF_ROWS, *_BESIDE]
+SITES_SHOWN = (  # the last are left out first for width
+    *("site", "verdict", "too_old", "p_llm", "label", "flagged", "scored", "needs", "articles", "pages"),
+    *("most_dropped_by", "llr", "mixed", "earlier_verdict", "pages_used", "ruleset", "digest", "detector", "epoch"),
+)
+
+
+def site_lines(log: Log, config: Config, run: str, now_ms: int) -> list[SiteLine]:
+    """The sites of a run (default: the live one), canaries included, by name. Raises NotFound for an unknown run."""
+    rows = read_sites(log, run)
+    labels = site_labels(read_review(config.rate, now_ms))
+    return lines_of(rows, log, config, now_ms, llm_probabilities(rows, config.rate, now_ms), labels, run)
+
+
+def site_labels(review: Review | None) -> dict[str, str]:
+    """Site -> what people called it."""
+    is_llm = {} if review is None else review.is_llm(SITES)
+    return {site: str(Truth.LLM if llm else Truth.HUMAN) for site, llm in is_llm.items()}
+
+
+def lines_of(
+    rows: Sequence[SiteState],
+    log: Log,
+    config: Config,
+    now_ms: int,
+    likely: Mapping[str, float],
+    labels: Mapping[str, str],
+    run: str = "",
+) -> list[SiteLine]:
+    """Some sites of a run; `likely` has the probabilities, which follow from all of its sites."""
+    control = Control(log)
+    stored = find_run(control, run or LIVE).site_method if control.runs else ""
+    methods = {detector: _method(config, detector, stored) for detector in {row.detector for row in rows}}
+    no_page = reasons_without_page(log, config, rows, now_ms)
+    return [
+        SiteLine(
+            row,
+            likely.get(row.site),
+            labels.get(row.site, ""),
+            no_page.get(row.site, ""),
+            _needs(row, methods[row.detector]),
+            now_ms,
+        )
+        for row in rows
+    ]
+
+
+def site_fields(line: SiteLine) -> dict[str, Any]:
+    """A site as JSON."""
+    return fields_of(SITE_COLUMNS, line)
+
+
+def _method(config: Config, detector: str, stored: str) -> StoredMethod | None:
+    with suppress(NoSiteTest, BadSiteNumbers):
+        return method_of_text(stored) if stored else site_method(config.tally, detector)
+    return None
+
+
+def _needs(row: SiteState, method: StoredMethod | None) -> int | None:
+    if row.verdict != SiteClass.UNDECIDED or not isinstance(method, SiteTest):
+        return None
+    return method.needs(row.llr, row.pages_used)

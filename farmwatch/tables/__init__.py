@@ -1,0 +1,1 @@
+"""Lists: their columns, defined once, and how they are sorted, filtered, totalled, shown and written."""
