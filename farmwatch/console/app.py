@@ -67,7 +67,7 @@ def application(console: Console, access: Access, request_s: float = _REQUEST_S)
         "frontier": console.frontier,
         "runs": console.runs.runs,
         "compare": console.runs.compare,
-        "label": console.runs.label,
+        "label": console.runs.labels.label,
         "rulesets": console.runs.rulesets,
         "letters": console.state.letters,
         "letter": console.state.letter,
