@@ -6,6 +6,7 @@ import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -38,7 +39,7 @@ SITES_SHOWN, PAGES_SHOWN, ALL = 50, 100, 1_000_000  # of a list on a screen, and
 TEMPLATES = ("templates",)  # the key of their groups
 _VERDICTS = ("", *STATES, DECIDED, *(kind for kind in SiteClass if kind not in STATES))
 _SUMS = SiteSums._fields[3:]
-_SOON_S = 0.05  # that a list waits for its totals
+_SOON_S = 0.01  # that a list waits for its totals
 
 
 class SitePages:
@@ -129,7 +130,9 @@ class SitePages:
     def _facets(self, of: SiteFilter, labels: Mapping[str, str]) -> Data | None:
         """The sums of the sites that match, and how many each value of a field would leave."""
         wider = of._replace(verdict="", detector="")
-        found = self._jobs.soon(("sums", wider), lambda: (self._model.site_sums(wider), self._model.sources()), _SOON_S)
+        kind = "sums of a search" if of.search else "sums"  # which would displace those that many ask for
+        find = partial(self._sums, wider)
+        found = self._jobs.soon((kind, wider), find, _SOON_S)
         if found is None:
             return None
         every, sources = found
@@ -149,6 +152,9 @@ class SitePages:
             "source": sources,
             "label": _counts((label, 1) for label in labels.values()),
         }
+
+    def _sums(self, of: SiteFilter) -> tuple[list[SiteSums], dict[str, int]]:
+        return self._model.site_sums(of), self._model.sources()
 
     def _labels(self) -> dict[str, str]:
         return site_labels(read_review(self._config.rate, self._clock()))
