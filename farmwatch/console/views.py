@@ -230,7 +230,7 @@ class Console:
         return read_template_groups(self._log, names_to_read(self._log).templates)
 
     def _canaries(self) -> list[Data]:
-        """As `farmwatch review draw canaries --json` has them."""
+        """As `farmwatch review canaries --json` has them."""
         _, _, lines = read_canary_lines(self._log, self.config, self._clock())
         return [{**line.fields(), "words": {kind: SAID[kind] for kind in line.summary.shares()}} for line in lines]
 

@@ -40,11 +40,11 @@ _WORDS = {
     RemarkKind.SELDOM_FLAGGED: "no kind of sites is flagged in more than {flagged:.0%} of its articles, which human"
     " sites may be too",
     RemarkKind.OFTEN_FLAGGED: "every kind of sites is flagged often, which human sites may be too",
-    RemarkKind.KNOWN_WOULD_TELL: "known {kind} sites would tell (`farmwatch review draw canaries`)",
+    RemarkKind.KNOWN_WOULD_TELL: "known {kind} sites would tell (`farmwatch review canaries`)",
     RemarkKind.SET_A_THRESHOLD: "set one (`farmwatch lab calibrate`)",
     RemarkKind.OTHER_DETECTOR: "use another detector or threshold, or label a sample (`farmwatch review draw`)",
     RemarkKind.CLUSTERS_NEEDED: "the sites are of {clusters} {unit}: more of these are needed",
-    RemarkKind.NONE_KNOWN: "no known {kinds} sites: add some (`farmwatch review draw canaries`)",
+    RemarkKind.NONE_KNOWN: "no known {kinds} sites: add some (`farmwatch review canaries`)",
     RemarkKind.ONE_ARTICLE_EACH: "each site has one scored article: more articles tell the kinds apart",
     RemarkKind.SITES_NEEDED: "more sites are needed, or labels of some (`farmwatch review draw`)",
     RemarkKind.FEW_CLUSTERS: "it rests on {clusters} {unit}",

@@ -203,7 +203,7 @@ def test_the_crawler_cannot_reach_the_cluster() -> None:
 @pytest.mark.parametrize("file", sorted(DEPLOY.rglob("farmwatch.toml")), ids=lambda file: file.parent.name)
 def test_the_configurations_name_settings_that_exist(file: Path) -> None:
     """`farmwatch doctor config` accepts each configuration."""
-    assert run(["config", "show", "--config", str(file)]) == 0
+    assert run(["doctor", "config", "--config", str(file)]) == 0
 
 
 def test_units_link_to_a_page_that_exists() -> None:

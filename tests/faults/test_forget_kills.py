@@ -29,7 +29,7 @@ def test_a_killed_removal_is_completed(tmp_path: Path) -> None:
     def forget(number: int) -> Command:
         settings = (f"log.url=sqlite:{folder}", "log.partitions=2", f"crawl.warc_folder={archive}")
         flags = (word for setting in settings for word in ("--set", setting))
-        return Command(tmp_path / f"said-{number}", "forget", HOST, "--yes", *flags)
+        return Command(tmp_path / f"said-{number}", "crawl", "forget", HOST, "--yes", *flags)
 
     killed = 0
     for number, delay_s in enumerate(DELAYS_S):

@@ -157,7 +157,7 @@ def real_run(folder: Path) -> Iterator[RealRun]:
         run = held.enter_context(watched(farm, folder, PACE))
         farm.start(console=True)
         held.callback(farm.stop)
-        searching = ("search", "--source", "searxng", "--queries", str(queries), "--every", "1h")
+        searching = ("hits", "search", "--source", "searxng", "--queries", str(queries), "--every", "1h")
         for role in Role:  # each counter is seen at 0 first: a rate needs values before and after
             run.until(f'count_over_time(farmwatch_build_info{{role="{role.value}"}}[5s]) > 1')
         ask_console(farm)

@@ -87,7 +87,7 @@ def show(
     with opened(config) as log:
         panels = read_panels(log)
         if not panels:
-            raise NotFound("no panel yet: `farmwatch review draw panel make` draws one")
+            raise NotFound("no panel yet: `farmwatch review panel make` draws one")
         chosen = panels.get(max(panels) if version is None else version)
         if chosen is None:
             raise NotFound(f"--version {version}: the panels of this log are {', '.join(map(str, panels))}")

@@ -51,14 +51,14 @@ def test_a_log_of_then_opens_with_its_share_and_a_clean_audit(farmwatch: Runner,
 
 def test_its_canaries_runs_terms_and_panel_are_read(farmwatch: Runner, golden: str) -> None:
     """The verdicts on its canaries, its runs with the cutover, the terms of its first run and its panel are as then."""
-    canaries = json.loads(farmwatch("review", "draw", "canaries", golden, "--json").out.splitlines()[0])
+    canaries = json.loads(farmwatch("review", "canaries", golden, "--json").out.splitlines()[0])
     assert canaries["present_round"] == {"sent": 4, "through": 4}
     assert canaries["pages"]["llm"] == {"sent": 8, "measured": 8, "kept": 8, "scored": 8, "flagged": 6}
     states = {run["run"]: run["state"] for run in farmwatch("runs", golden, "--json").lines}
     assert states == {"first": "was live", "notes": "live", "again": "done"}
     sites = farmwatch("sites", golden, "--run", "first", "--json").lines
     assert sum(site["term"] == 1 for site in sites) > 40
-    panel = json.loads(farmwatch("review", "draw", "panel", "show", golden, "--json").out.splitlines()[0])
+    panel = json.loads(farmwatch("review", "panel", "show", golden, "--json").out.splitlines()[0])
     assert panel["sites"] == 12
 
 

@@ -89,7 +89,7 @@ def test_every_command_shows_the_same_share_in_the_same_interval(
     by_source = next(group for group in compared["groups"] if group["by"] == "source")
     assert by_source["changes"][0]["a"] == rate["share"] == run("rate", "--by", "source", "--json")["share"]
 
-    (audited,) = run("audit", "--json")["rates"]
+    (audited,) = run("doctor", "audit", "--json")["rates"]
     assert {name: audited["rows"][name] for name in SHARE} == wanted
 
     config, metrics = load(None, settings, {}).config, Metrics()

@@ -205,7 +205,7 @@ def test_llm_sites_are_made_of_folders(farmwatch: Runner, tmp_path: Path) -> Non
     texts(folder / "Model A!", 40)
     texts(folder / "small", 14)
     (folder / "Model A!" / "bad.txt").write_bytes(b"\xff\xfe\xfa")
-    ran = farmwatch("review", "draw", "canaries", "make", "made.jsonl.zst", "--llm", folder)
+    ran = farmwatch("review", "canaries", "make", "made.jsonl.zst", "--llm", folder)
     assert (ran.code, ran.out) == (Exit.PROBLEM, "llm: 2 sites, 40 pages\n")  # too few to correct a share
     assert "1 page skipped: no UTF-8\n" in ran.err and "1 llm site left out: fewer than 15 pages\n" in ran.err
     assert "fewer than 20 sites of a truth" in ran.err
@@ -266,7 +266,7 @@ def test_what_cannot_be_made_is_refused(
     """With exit code 2; no file is made or changed."""
     (tmp_path / "there.jsonl").write_text("kept")
     texts(tmp_path / "texts", 3)
-    ran = farmwatch("review", "draw", "canaries", "make", *arguments)
+    ran = farmwatch("review", "canaries", "make", *arguments)
     assert (ran.code, ran.out) == (Exit.USAGE, "") and said in ran.err
     assert not (tmp_path / "made.jsonl").exists() and (tmp_path / "there.jsonl").read_text() == "kept"
 
@@ -275,6 +275,6 @@ def test_a_place_that_cannot_be_written_is_named(farmwatch: Runner, tmp_path: Pa
     """With exit code 3; a text above the cap is counted."""
     texts(tmp_path / "texts", 15)
     (tmp_path / "texts" / "long.txt").write_text("x" * 100_001)
-    ran = farmwatch("review", "draw", "canaries", "make", "no/such/folder/made.jsonl", "--llm", "texts")
+    ran = farmwatch("review", "canaries", "make", "no/such/folder/made.jsonl", "--llm", "texts")
     assert ran.code == Exit.UNAVAILABLE and "cannot be written" in ran.err
     assert "1 page skipped: empty, or above 100,000 bytes of text" in ran.err

@@ -33,7 +33,7 @@ def test_the_restored_log_has_the_same_tables_and_a_clean_audit(
             Exit.OK,
             "restored into sqlite:new; `farmwatch doctor audit --log sqlite:new` proves it\n",
         )
-        for command in (["sites"], ["rate", "--json"], ["topics"], ["audit"]):
+        for command in (["sites"], ["rate", "--json"], ["log", "topics"], ["doctor", "audit"]):
             expected = farmwatch(*command, "--log", url)
             found = farmwatch(*command, "--log", "sqlite:new")
             assert (found.code, found.out, found.err) == (expected.code, expected.out, expected.err), command
@@ -44,7 +44,7 @@ def test_the_restored_log_has_the_same_tables_and_a_clean_audit(
 def test_a_log_on_kafka_is_refused_with_the_tools_for_it(farmwatch: Runner, tmp_path: Path, command: str) -> None:
     """Nothing is asked of the broker; replication, mirroring and `copy` are named."""
     (tmp_path / "folder").mkdir()
-    ran = farmwatch(command, "folder", "--log", "kafka:127.0.0.1:9")
+    ran = farmwatch("log", command, "folder", "--log", "kafka:127.0.0.1:9")
     assert (ran.code, "replication and mirroring; `farmwatch log copy`" in ran.err) == (Exit.USAGE, True)
 
 
@@ -69,7 +69,13 @@ def test_a_killed_copy_is_refused_by_every_command(farmwatch: Runner, tmp_path: 
             open_log("sqlite:a", read_only=True), open_log("sqlite:b"), lambda _: os.kill(os.getpid(), signal.SIGKILL)
         )
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-    for command in (["rate"], ["audit"], ["topics", "--create"], ["backup", "kept"], ["status"]):
+    for command in (
+        ["rate"],
+        ["doctor", "audit"],
+        ["log", "topics", "--create"],
+        ["log", "backup", "kept"],
+        ["status"],
+    ):
         ran = farmwatch(*command, "--log", "sqlite:b")
         assert (ran.code, "unfinished copy: run the same" in ran.err) == (Exit.UNAVAILABLE, True)
     assert "unfinished copy: run the same" in farmwatch("doctor", "--log", "sqlite:b").out.replace("\n" + " " * 19, " ")

@@ -160,7 +160,7 @@ def test_label_reads_the_saved_sample(farmwatch: Runner, two_runs: str, tmp_path
     assert sample.exit == 0
     (tmp_path / "keys").write_text("a" * 5)
     out = tmp_path / "labels.jsonl"
-    judged = farmwatch("review", "draw", "label", saved, "--out", out, "--answers", tmp_path / "keys").out
+    judged = farmwatch("review", "label", saved, "--out", out, "--answers", tmp_path / "keys").out
     steps = [line.partition("farmwatch ")[2] for line in judged.splitlines() if line.startswith("next: ")]
     assert steps == [
         *(f"runs show {run} --ruleset-text --log {two_runs} > {run}.toml" for run in (A, B)),

@@ -117,11 +117,11 @@ def test_thresholds_of_a_detector_that_takes_none_are_refused(monkeypatch: pytes
         registry.load_detectors(ScoreSettings(detectors=["loud"], thresholds={"loud": "mine.json"}))
 
 
-@pytest.mark.parametrize("command", [["detectors"], ["score", "nothing.jsonl"]])
+@pytest.mark.parametrize("command", [["lab", "detectors"], ["lab", "score", "nothing.jsonl"]])
 def test_a_set_that_nobody_published_is_a_wrong_name(farmwatch: Runner, command: list[str]) -> None:
     """An unknown threshold set is an error, as an unknown detector is; `detectors` still lists the others."""
     ran = farmwatch(*command, "--set", 'score.thresholds={"lite-ngram" = "accuracy"}', *WITHOUT_MODELS)
-    assert ran.code == (Exit.PROBLEM if command == ["detectors"] else Exit.USAGE)
+    assert ran.code == (Exit.PROBLEM if command == ["lab", "detectors"] else Exit.USAGE)
     assert "no threshold set 'accuracy'" in ran.err
 
 
@@ -288,7 +288,7 @@ def test_train_sites_reads_csv_and_writes_over_nothing(farmwatch: Runner, tmp_pa
     file, out = tmp_path / "scores.csv", tmp_path / "numbers.json"
     rows = [f"{line['site']},{int(line['label'] == 'llm')},{line['score']}" for line in lines_of(*SITES)]
     file.write_text("site,generated,number\n" + "\n".join(rows) + "\n")
-    command = ["train-sites", file, "--out", out, "--score-column", "number", "--label-column", "generated"]
+    command = ["lab", "train-sites", file, "--out", out, "--score-column", "number", "--label-column", "generated"]
     assert farmwatch(*command).code == Exit.USAGE
     assert farmwatch(*command, "--detector", "fake/w").code == Exit.OK
     before = out.read_bytes()

@@ -162,8 +162,8 @@ def test_an_empty_frontier_says_what_fills_it(farmwatch: Runner, unread: str) ->
         (("crawl", "--dry-run", "--allow-private"), "--allow-private"),
         (("crawl", "--dry-run", "--until-done"), "--until-done"),
         (("crawl", "--dry-run", "--limit", "-1"), "--limit. Must be >= 0."),
-        (("frontier", "--parked", "--stopped"), "one of them at a time"),
-        (("frontier", "--limit", "-2"), "--limit. Must be >= 0."),
+        (("crawl", "frontier", "--parked", "--stopped"), "one of them at a time"),
+        (("crawl", "frontier", "--limit", "-2"), "--limit. Must be >= 0."),
         (("crawl",), "contact"),
     ],
 )

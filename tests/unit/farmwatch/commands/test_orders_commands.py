@@ -38,7 +38,7 @@ def test_a_pause_is_kept_with_who_when_and_why(farmwatch: Runner, url: str) -> N
     assert "already" in farmwatch("crawl", "pause", "--log", url).err
     (change,) = orders(url).pause.changes
     assert (change.on, change.why) == (True, "owner asked") and "@" in change.by and change.at > 1_700_000_000_000
-    for command in (["frontier"], ["crawl", "--dry-run"], ["doctor"]):
+    for command in (["crawl", "frontier"], ["crawl", "--dry-run"], ["doctor"]):
         ran = farmwatch(*command, "--log", url)
         assert "owner asked" in ran.out + ran.err, command
     assert "owner asked" in farmwatch("crawl", "resume", "--log", url).err
@@ -110,7 +110,7 @@ def test_the_plan_leaves_an_excluded_host_out(farmwatch: Runner, url: str, tmp_p
     assert not plans["a.example"]["requests"] and plans["b.example"]["requests"]
 
 
-@pytest.mark.parametrize("arguments", [["crawl", "resume"], ["exclude", "--remove", "a.example"]])
+@pytest.mark.parametrize("arguments", [["crawl", "resume"], ["crawl", "exclude", "--remove", "a.example"]])
 def test_no_log_is_made_to_take_an_order_back(farmwatch: Runner, url: str, arguments: list[str]) -> None:
     """Where there is no log there is no order: the folder is the wrong one."""
     assert farmwatch(*arguments, "--log", url).code == Exit.UNAVAILABLE
@@ -123,7 +123,7 @@ def test_orders_leave_an_existing_log_as_it_is(farmwatch: Runner, finished: str)
         log.create(all_topics(PARTITIONS, "e"))
         before = log.definitions()
     other = ["--set", "retention.pages_days=0.5", "--set", "log.partitions=7", "--log", finished]
-    for command in (["exclude", "a.example"], ["crawl", "pause"], ["crawl", "resume"]):
+    for command in (["crawl", "exclude", "a.example"], ["crawl", "pause"], ["crawl", "resume"]):
         assert farmwatch(*command, *other).code == Exit.OK
     with closing(open_log(finished)) as log:
         assert log.definitions() == before
@@ -198,7 +198,7 @@ def test_a_host_that_only_the_archive_has_is_forgotten(farmwatch: Runner, finish
         kind=RequestKind.PAGE, url=f"http://{host}/", started_ms=1, request_headers=[], status=200, body=b"x"
     )
     (archive / "a.warc.gz").write_bytes(b"".join(member.data for member in exchange(capture, "<urn:uuid:1>")))
-    forget = ("forget", host, "--yes", "--log", finished)
+    forget = ("crawl", "forget", host, "--yes", "--log", finished)
     assert farmwatch(*forget).code == Exit.PROBLEM
     ran = farmwatch(*forget, "--set", f"crawl.warc_folder={archive}")
     assert ran.code == Exit.OK and "2 WARC records" in ran.err

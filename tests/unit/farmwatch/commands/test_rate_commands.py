@@ -159,7 +159,7 @@ def test_canaries_are_in_no_rate_and_not_among_the_sites(farmwatch: Runner, fini
 def test_canaries_shows_what_they_measure(farmwatch: Runner, finished: str) -> None:
     """`canaries` shows verdicts by truth, errors with intervals, kept shares, and whether they suffice."""
     put(finished, *CANARIES)
-    ran = farmwatch("review", "draw", "canaries", "--log", finished)
+    ran = farmwatch("review", "canaries", "--log", finished)
     assert ran.code == Exit.OK
     table = {line.split("\t")[0]: line.split("\t")[1:] for line in ran.out.splitlines() if "\t" in line}
     assert table["human"] == ["3", "1", "2", "0", "0", "30", "30", "27", "24", "12"]
@@ -174,9 +174,7 @@ def test_canaries_shows_what_they_measure(farmwatch: Runner, finished: str) -> N
 def test_canaries_json_is_an_object_for_each_detector(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
     """JSON has an object per detector, with separate counts; the console shows the same."""
     put(finished, *CANARIES, row(CanaryName("x", "f" * 16, 1, 1, "llm").site, "llm", detector="y/2", updated_at=1))
-    found = {
-        line["detector"]: line for line in farmwatch("review", "draw", "canaries", "--json", "--log", finished).lines
-    }
+    found = {line["detector"]: line for line in farmwatch("review", "canaries", "--json", "--log", finished).lines}
     assert found[DETECTOR]["counts"] == {"llm_sites": 4, "llm_found": 3, "human_sites": 3, "human_cleared": 2}
     assert found[DETECTOR]["shares"]["site_tpr"]["point"] == 0.75
     assert found["y/2"]["counts"]["llm_sites"] == 0  # complete since long ago
@@ -188,7 +186,7 @@ def test_canaries_says_what_is_sent(farmwatch: Runner, finished: str, tmp_path: 
     """With a file, `canaries` shows the sites and pages per round and truth, and the complete ones of this round."""
     file = tmp_path / "canaries.jsonl"
     file.write_text('{"truth": "llm", "site": "notes", "text": "x", "made_at": "2026-01-02"}\n', encoding="utf-8")
-    ran = farmwatch("review", "draw", "canaries", "--log", finished, "--set", f"canary.file={file}")
+    ran = farmwatch("review", "canaries", "--log", finished, "--set", f"canary.file={file}")
     assert "llm: 1 site of 1 page a round, the newest written on 2026-01-02" in ran.out
     assert "no canary site has come through" in ran.err
 
@@ -252,7 +250,7 @@ def url(tmp_path: Path) -> str:
 
 def test_a_panel_shows_its_change_apart_from_new_sites(farmwatch: Runner, url: str) -> None:
     """60 sites of which 12 turn: 20 points, with the interval; a new site is none of it. Each panel is a version."""
-    made = farmwatch("review", "draw", "panel", "make", "--sites", "60", "--json", "--log", url)
+    made = farmwatch("review", "panel", "make", "--sites", "60", "--json", "--log", url)
     assert made.code == Exit.OK, made.err
     panel = made.json
     assert (made.code, panel["version"], panel["drawn_from"], len(panel["sites"])) == (Exit.OK, 1, 80, 60)
@@ -261,24 +259,24 @@ def test_a_panel_shows_its_change_apart_from_new_sites(farmwatch: Runner, url: s
     put_rows(url, SITES, [in_term(site, "llm" if number < 12 else "human", 1) for number, site in enumerate(sites)])
     new = int(time.time() * 1000)
     put_rows(url, SITES, [term_row("new.test", "llm", term_start=new, term_end=new + DAY_MS)])
-    shown = farmwatch("review", "draw", "panel", "show", "--json", "--log", url)
+    shown = farmwatch("review", "panel", "show", "--json", "--log", url)
     found = shown.json
     assert (found["pairs"], found["turned"], found["turned_back"], found["change"]) == (60, 12, 0, 0.2)
     assert found["low"] < 0.2 < found["high"]
     assert [line["sites"] for line in found["new_sites"]] == [1]
-    text = farmwatch("review", "draw", "panel", "show", "--log", url).out
+    text = farmwatch("review", "panel", "show", "--log", url).out
     assert "+20.0 points (95% interval +" in text and "12 turned to llm, 0 back" in text
     assert f"turned to llm: {', '.join(sites[:12])}" in " ".join(text.split())
     assert "new since then: 1 site" in text
-    again = farmwatch("review", "draw", "panel", "make", "--sites", "10", "--seed", "7", "--json", "--log", url).json
-    same = farmwatch("review", "draw", "panel", "make", "--sites", "10", "--seed", "7", "--json", "--log", url).json
+    again = farmwatch("review", "panel", "make", "--sites", "10", "--seed", "7", "--json", "--log", url).json
+    same = farmwatch("review", "panel", "make", "--sites", "10", "--seed", "7", "--json", "--log", url).json
     assert (again["version"], same["version"], again["sites"]) == (2, 3, same["sites"])
-    assert farmwatch("review", "draw", "panel", "show", "--version", "1", "--json", "--log", url).json["pairs"] == 60
+    assert farmwatch("review", "panel", "show", "--version", "1", "--json", "--log", url).json["pairs"] == 60
 
 
 def test_other_readers_of_control_pass_over_panels(farmwatch: Runner, url: str) -> None:
     """The runs of a log with a panel are read as without one."""
-    farmwatch("review", "draw", "panel", "make", "--sites", "5", "--log", url)
+    farmwatch("review", "panel", "make", "--sites", "5", "--log", url)
     with closing(open_log(url)) as log:
         assert Control(log).runs == {}
 
@@ -287,10 +285,10 @@ def test_other_readers_of_control_pass_over_panels(farmwatch: Runner, url: str) 
     ("arguments", "code", "said"),
     [
         (["make", "--sites", "81"], Exit.USAGE, "--sites 81: 80 crawled sites with a scored article so far"),
-        (["show"], Exit.PROBLEM, "no panel yet: `farmwatch review draw panel make` draws one"),
+        (["show"], Exit.PROBLEM, "no panel yet: `farmwatch review panel make` draws one"),
     ],
 )
 def test_what_cannot_be_is_said(farmwatch: Runner, url: str, arguments: list[str], code: Exit, said: str) -> None:
     """Too few sites, and no panel."""
-    ran = farmwatch("review", "draw", "panel", *arguments, "--log", url)
+    ran = farmwatch("review", "panel", *arguments, "--log", url)
     assert ran.code == code and said in ran.err

@@ -41,7 +41,7 @@ def url(tmp_path: Path, no_weights: None) -> str:
 def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url: str, tmp_path: Path) -> None:
     """51 of 60 sites are drawn and labelled without the detector's result; `rate` uses them if they are enough."""
     sample, labels = tmp_path / "review.jsonl", tmp_path / "labels.jsonl"
-    ran = farmwatch("review", "draw", "draw", "--sites", "51", "--pages", "2", "--out", sample, "--log", url, "--json")
+    ran = farmwatch("review", "draw", "--sites", "51", "--pages", "2", "--out", sample, "--log", url, "--json")
     assert ran.code == Exit.OK
     assert json.loads(ran.out) == {"out": str(sample), "articles": 102, "sites": 51, "of": SITES}
     assert "102 articles of 51 sites, of 60" in ran.err
@@ -53,7 +53,7 @@ def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url
     assert len(drawn & LLM) == 17  # proportionally
     keys = tmp_path / "keys"
     keys.write_text("".join("l" if one.site in LLM else "h" for one in pages))
-    ran = farmwatch("review", "draw", "label", sample, "--out", labels, "--answers", keys)
+    ran = farmwatch("review", "label", sample, "--out", labels, "--answers", keys)
     assert "next: farmwatch rate --set rate.review=" in ran.out
     before = json.loads(farmwatch("rate", "--json", "--log", url).out)
     found = json.loads(farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={labels}").out)
@@ -79,10 +79,10 @@ def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url
 def test_labels_that_contradict_the_detector_win(farmwatch: Runner, url: str, tmp_path: Path) -> None:
     """If people label no site as LLM, the share is near 0, whatever the detector flags."""
     sample, labels = tmp_path / "review.jsonl", tmp_path / "labels.jsonl"
-    farmwatch("review", "draw", "draw", "--sites", "60", "--pages", "1", "--out", sample, "--log", url)
+    farmwatch("review", "draw", "--sites", "60", "--pages", "1", "--out", sample, "--log", url)
     keys = tmp_path / "keys"
     keys.write_text("h" * len(LabelSample(sample).pages))
-    farmwatch("review", "draw", "label", sample, "--out", labels, "--answers", keys)
+    farmwatch("review", "label", sample, "--out", labels, "--answers", keys)
     found = json.loads(farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={labels}").out)
     assert found["share"] < 0.05 and found["method"] == "ppi"
     assert "labels and flags contradict each other" in found["text"] and "without these" in found["text"]
@@ -92,12 +92,12 @@ def test_labels_that_contradict_the_detector_win(farmwatch: Runner, url: str, tm
 def test_drawn_sites_that_nobody_labelled_may_be_of_either_kind(farmwatch: Runner, url: str, tmp_path: Path) -> None:
     """If a sixth of the sites is skipped, the interval is wider by as much, and the text says so."""
     sample, labels, keys = tmp_path / "review.jsonl", tmp_path / "labels.jsonl", tmp_path / "keys"
-    farmwatch("review", "draw", "draw", "--sites", "60", "--pages", "1", "--out", sample, "--log", url)
+    farmwatch("review", "draw", "--sites", "60", "--pages", "1", "--out", sample, "--log", url)
     found = []
     for skipped in (0, 10):
         keys.write_text("s" * skipped + "h" * (60 - skipped))
         labels.unlink(missing_ok=True)
-        farmwatch("review", "draw", "label", sample, "--out", labels, "--answers", keys)
+        farmwatch("review", "label", sample, "--out", labels, "--answers", keys)
         found.append(json.loads(farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={labels}").out))
     assert found[1]["high"] - found[1]["low"] > found[0]["high"] - found[0]["low"] + 0.12
     assert (found[1]["labelled"], found[1]["drawn"]) == (50, 60)
@@ -110,7 +110,7 @@ def test_the_same_seed_gives_the_same_sample(farmwatch: Runner, url: str, tmp_pa
     for number, seed in enumerate(("1", "1", "2")):
         files.append(tmp_path / f"{number}.jsonl")
         assert (
-            farmwatch("review", "draw", "draw", "--sites", "50", "--seed", seed, "--out", files[-1], "--log", url).code
+            farmwatch("review", "draw", "--sites", "50", "--seed", seed, "--out", files[-1], "--log", url).code
             == Exit.OK
         )
     texts = [file.read_text() for file in files]
@@ -128,7 +128,7 @@ def test_the_same_seed_gives_the_same_sample(farmwatch: Runner, url: str, tmp_pa
 )
 def test_what_cannot_be_drawn_is_refused(farmwatch: Runner, url: str, options: list[str], code: int, said: str) -> None:
     """Too few sites, no pages, or an unknown run: one sentence, and no file."""
-    ran = farmwatch("review", "draw", "draw", "--log", url, *options)
+    ran = farmwatch("review", "draw", "--log", url, *options)
     assert (ran.code, said in ran.err) == (code, True)
     assert not Path("review.jsonl").exists()
 

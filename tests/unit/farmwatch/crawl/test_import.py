@@ -248,7 +248,7 @@ def test_processes_beside_each_other_append_a_record_once(tmp_path: Path) -> Non
         "    print('ready', file=sys.stderr, flush=True); sys.stdin.readline()\n"
         "    return do(*given, batch_bytes=1)\n"
         "importing.import_pages = when_all_are_here\n"
-        f"sys.argv = ['farmwatch', 'import', {str(file)!r}, '--json', '--log', {url!r}, *sys.argv[1:]]\n"
+        f"sys.argv = ['farmwatch', 'log', 'import', {str(file)!r}, '--json', '--log', {url!r}, *sys.argv[1:]]\n"
         "main()\n"
     )
     command = [sys.executable, "-c", code, "--set", f"log.partitions={PARTITIONS}"]

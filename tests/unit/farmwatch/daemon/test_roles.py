@@ -197,7 +197,7 @@ def test_roles_and_their_workers_start(trap: Path) -> None:
 
 @pytest.mark.parametrize(
     ("command", "lines"),
-    [("crawl --until-done", []), ("measure --jobs 2 in.jsonl", [PAGE]), ("score --jobs 2 in.jsonl", TEXTS)],
+    [("crawl --until-done", []), ("lab measure --jobs 2 in.jsonl", [PAGE]), ("lab score --jobs 2 in.jsonl", TEXTS)],
 )
 def test_commands_and_their_processes_start(trap: Path, command: str, lines: list[object]) -> None:
     """A role in the command's own process, worker processes, and processes of the standard library's pool."""

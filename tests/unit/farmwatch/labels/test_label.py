@@ -73,7 +73,7 @@ def label(farmwatch: Runner, sample: Path, tmp_path: Path) -> Keys:
     def run(keys: str, *more: str | Path) -> Ran:
         answers = tmp_path / "keys.txt"
         answers.write_text(keys)
-        return farmwatch("review", "draw", "label", sample, "--answers", answers, "--operator", "ada", *more)
+        return farmwatch("review", "label", sample, "--answers", answers, "--operator", "ada", *more)
 
     return run
 
@@ -86,11 +86,11 @@ def test_a_report_and_labels_are_no_sample(farmwatch: Runner, label: Keys, tmp_p
     """A file that is not a sample is refused, and the message names its kind."""
     report = tmp_path / "report.html"
     report.write_text("<!doctype html>\n" + "<p>line</p>\n" * 30)
-    ran = farmwatch("review", "draw", "label", report)
+    ran = farmwatch("review", "label", report)
     assert ran.code == 3
     assert "report.html: no page to label: take a sample that `farmwatch compare --out` wrote" in ran.err
     assert label("aaa").code == 0
-    ran = farmwatch("review", "draw", "label", "labels.jsonl", "--out", tmp_path / "more.jsonl")
+    ran = farmwatch("review", "label", "labels.jsonl", "--out", tmp_path / "more.jsonl")
     assert (ran.code, ran.err.count("\n")) == (3, 1), ran.err
     assert "line 1 is a judgement, and no page of a sample" in ran.err
     assert not (tmp_path / "more.jsonl").exists()
@@ -101,7 +101,7 @@ def test_a_compressed_sample_is_a_sample(farmwatch: Runner, sample: Path) -> Non
     packed = Path("sample.jsonl.zst")
     packed.write_bytes(zstandard.ZstdCompressor().compress(sample.read_bytes()))
     Path("keys").write_text("a a a")
-    assert farmwatch("review", "draw", "label", packed, "--answers", "keys").code == 0
+    assert farmwatch("review", "label", packed, "--answers", "keys").code == 0
 
 
 def test_each_answer_is_a_line(label: Keys) -> None:
@@ -176,8 +176,8 @@ def test_keys_come_from_stdin_where_it_is_no_terminal(
 ) -> None:
     """Keys can come from a pipe; after q nothing is read."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a q nnn")))
-    assert farmwatch("review", "draw", "label", sample).out.startswith("1 of 3")
-    ran = farmwatch("review", "draw", "label", "-")
+    assert farmwatch("review", "label", sample).out.startswith("1 of 3")
+    ran = farmwatch("review", "label", "-")
     assert ran.code == 2 and "stdin" in ran.err
 
 
@@ -237,11 +237,11 @@ def test_bad_lines_of_a_sample_are_told(farmwatch: Runner, sample: Path, tmp_pat
     more = [json.dumps(page(0)), '{"url": "x"}', "no JSON", json.dumps(page(9, text=None))]
     sample.write_text(sample.read_text() + "\n".join(more) + "\n")
     (tmp_path / "keys").write_text("aaaa")
-    ran = farmwatch("review", "draw", "label", sample, "--answers", "keys")
+    ran = farmwatch("review", "label", sample, "--answers", "keys")
     assert ran.code == 1 and ran.out.startswith("4 of 4")
     assert [number for number in range(1, 8) if f"line {number}: " in ran.err] == [4, 5, 6]
     empty = write(tmp_path / "empty.jsonl")
-    ran = farmwatch("review", "draw", "label", empty, "--answers", "keys")
+    ran = farmwatch("review", "label", empty, "--answers", "keys")
     assert ran.code == 3 and "no page to label" in ran.err
 
 
@@ -252,7 +252,7 @@ def test_a_name_is_the_login_name_or_one_that_prints(
     """The file has the name of --operator, by default the login name."""
     monkeypatch.setenv("LOGNAME", "grace")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a")))
-    ran = farmwatch("review", "draw", "label", sample, *(["--operator", name] if name else []))
+    ran = farmwatch("review", "label", sample, *(["--operator", name] if name else []))
     assert (ran.code == 0 and lines()[0]["by"] == "grace") if not name else (ran.code == 2 and "--operator" in ran.err)
 
 
@@ -318,12 +318,12 @@ def test_a_person_is_asked_for_one_key_a_page(farmwatch: Runner, sample: Path, m
     """A page is shown blind and without its control characters; another key is asked for again; the end is `q`'s."""
     write(sample, page(0, text="The \x1b[3Jtext.\nIts end.", text_cut=9), page(1, text=None))
     monkeypatch.setattr(sys, "stdin", Typed("x\nA\n"))
-    ran = farmwatch("review", "draw", "label", sample)
+    ran = farmwatch("review", "label", sample)
     assert ran.out.startswith("1 of 2") and [line["fetch_id"] for line in lines()] == ["f0"]
     assert "text.\nIts end." in ran.err and "\x1b" not in ran.err and "9 characters more" in ran.err
     assert not any(word in ran.err for word in ("live", "strict", "dropped", "min_tokens"))
     monkeypatch.setattr(sys, "stdin", Typed("n\n"))
-    assert "strict: dropped, fails min_tokens" in farmwatch("review", "draw", "label", sample, "--show-verdicts").err
+    assert "strict: dropped, fails min_tokens" in farmwatch("review", "label", sample, "--show-verdicts").err
 
 
 def sampled(folder: str) -> list[dict[str, Any]]:
@@ -343,7 +343,7 @@ def sampled(folder: str) -> list[dict[str, Any]]:
 def labelled(farmwatch: Runner, finished: str, keys: str, *more: dict[str, Any]) -> None:
     pages = write(Path("flips.jsonl").absolute(), *sampled(finished), *more)
     Path("keys").write_text(keys)
-    assert farmwatch("review", "draw", "label", pages, "--answers", "keys").code == 0
+    assert farmwatch("review", "label", pages, "--answers", "keys").code == 0
 
 
 def test_evaluate_counts_labelled_pages(farmwatch: Runner, finished: str) -> None:

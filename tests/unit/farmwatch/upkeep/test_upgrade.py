@@ -42,7 +42,7 @@ def test_check_compares_stored_pages_and_writes_nothing(
     monkeypatch.chdir(tmp_path)  # its configuration is in force
     before = {path: path.read_bytes() for path in (tmp_path / "log").rglob("*") if path.is_file()}
     log = f"--log=sqlite:{tmp_path / 'log'}"
-    command = ("upgrade", "--check", "--json", "--pages", "6", log, "--set", "measure.workers=1")
+    command = ("log", "upgrade", "--check", "--json", "--pages", "6", log, "--set", "measure.workers=1")
     unchanged = farmwatch(*command)
     same = unchanged.json
     assert unchanged.code == Exit.OK

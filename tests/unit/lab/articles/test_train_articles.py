@@ -72,7 +72,7 @@ def test_a_model_is_learned_shown_and_read(farmwatch: Runner, labels: Path, tmp_
 def test_a_second_training_writes_the_same_bytes(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
     """Model and report depend on the pages only; a file that is there is kept without --force."""
     files = tmp_path / "mine.json", tmp_path / "report.json"
-    arguments = ("train-articles", labels, "--out", files[0], "--report", files[1], "--jobs", "1")
+    arguments = ("lab", "train-articles", labels, "--out", files[0], "--report", files[1], "--jobs", "1")
     first = farmwatch(*arguments)
     before = [file.read_bytes() for file in files]
     refused = farmwatch(*arguments)

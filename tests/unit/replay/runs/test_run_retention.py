@@ -138,8 +138,8 @@ def test_a_stopped_replay_that_holds_records_says_so(
         world.work("judge", JudgeStage(load_ruleset("default")))
         half = world.begin("half")
         assert topics_held(world.log, world.control(), half, wall_ms()) == [FEATURES]
-        for command in ("topics", "runs", "doctor", "status"):
-            ran = farmwatch(command, "--log", url)
+        for command in ("log topics", "runs", "doctor", "status"):
+            ran = farmwatch(*command.split(), "--log", url)
             assert "retention keeps old records of features" in ran.out + ran.err, command
         put_rows(world.log, msgspec.structs.replace(half, state=RunStatus.CANCELLED))
         assert topics_held(world.log, world.control(), half, wall_ms()) == []
