@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -19,7 +18,7 @@ Draw = Callable[[Data], Markup]
 
 
 class Drawing(NamedTuple):
-    """A picture of the page `view`. `save` draws it as a file, where it has its words in it."""
+    """A picture of the page `view`. `save` draws it as a file, which has no page around it."""
 
     view: str
     draw: Draw
@@ -53,7 +52,8 @@ def _share(data: Data) -> Markup:
         for line in data["lines"]
         if line in largest
     ]
-    return shares("Share of LLM sites" + (f" by {data['by']}" if data["by"] else ""), rows)
+    title = f"Share of LLM sites by {data['by']}" if data["by"] else "Share of LLM sites"
+    return shares(title, rows, is_headline=len(rows) == 1 and not data["by"])
 
 
 def _funnel(data: Data) -> Markup:
@@ -88,10 +88,7 @@ def _trend(data: Data) -> Markup:
 
 
 def _parts(view: str, title: str, parts: Callable[[Data], list[Part]]) -> Drawing:
-    def draw(data: Data, *, has_legend: bool = False) -> Markup:
-        return whole(title, parts(data), has_legend=has_legend)
-
-    return Drawing(view, draw, partial(draw, has_legend=True))
+    return Drawing(view, lambda data: whole(title, parts(data)), lambda data: bars(title, parts(data)))
 
 
 def _alike(view: str, draw: Draw) -> Drawing:

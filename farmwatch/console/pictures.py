@@ -17,8 +17,8 @@ from markupsafe import Markup
 from stream.text.times import DAY_MS
 from stream.text.wording import one_line
 
-_ROW, _LINE = 44, 22  # px: a row of a chart, and of a legend
-_TREND, _SCORES, _TOP, _LEAST_STEP = 170, 80, 14, 0.01  # px of curves and above them; between two lines of a grid
+_ROW = 44  # px: a row of a chart
+_TREND, _SCORES, _TOP = 170, 80, 14  # px of curves, and above them
 _LABEL = 24  # letters that stand beside a value on a telephone
 _STEPS_MS = [n * 3_600_000 for n in (1, 2, 3, 6, 12, 24, 48, 7 * 24, 14 * 24, 28 * 24, 182 * 24)]
 _TICKS, _DOTS = 4, 60  # at most, on the axis and on a curve
@@ -75,15 +75,15 @@ def percent(share: float | None) -> str:
     return "–" if share is None else f"{share:.1%}"
 
 
-def shares(title: str, rows: Sequence[Interval]) -> Markup:
-    """A strip from 0 to 100% for each row: its share as a dot, its interval as a band."""
-    is_one, drawn, told = len(rows) == 1, list[Markup](), list[str]()
+def shares(title: str, rows: Sequence[Interval], *, is_headline: bool = False) -> Markup:
+    """A strip from 0 to 100% for each row: its share as a dot, its interval as a band. A headline has the words."""
+    drawn, told = list[Markup](), list[str]()
     for number, row in enumerate(rows):
-        y = number * _ROW + (2 if is_one else 18)
+        y = number * _ROW + (2 if is_headline else 18)
         range_ = f", {percent(row.low)} to {percent(row.high)}" if row.low is not None else ""
         share = "no share" if row.share is None else percent(row.share)
         told.append(f"{row.label}: {share}{range_} {row.said}".strip())
-        if not is_one:
+        if not is_headline:
             label = row.label if len(row.label) <= _LABEL else f"{row.label[: _LABEL - 1]}…"
             drawn.append(_text(_place(0), y - 5, label))
             drawn.append(_text(_place(1), y - 5, f"{percent(row.share)}{range_}", "end"))
@@ -92,23 +92,19 @@ def shares(title: str, rows: Sequence[Interval]) -> Markup:
             drawn.append(_bar(row.low, row.high, y, 16, "band"))
         if row.share is not None:
             drawn.append(_dot(row.share, y + 8, 6, "point", told[-1]))
-    y = len(rows) * _ROW - (8 if is_one else -6)
+    y = len(rows) * _ROW - (8 if is_headline else -6)
     drawn += [_text(_place(n / 4), y, f"{25 * n}%", _anchor(n / 4)) for n in range(5)]
     return _picture(title, told, y + 8, drawn)
 
 
-def whole(title: str, parts: Sequence[Part], *, has_legend: bool = False) -> Markup:
-    """One bar of all parts; in the page its legend is text beside it."""
+def whole(title: str, parts: Sequence[Part]) -> Markup:
+    """One bar of all parts; its legend is text beside it."""
     total, until, drawn = sum(part.number for part in parts) or 1, 0, [_bar(0, 1, 0, 24, "track")]
     told = [f"{part.label}: {part.number:,} ({part.number / total:.0%})" for part in parts]
-    for number, part in enumerate(parts):
-        drawn.append(_bar(until / total, (until + part.number) / total, 0, 24, part.look, told[number]))
+    for part, said in zip(parts, told, strict=True):
+        drawn.append(_bar(until / total, (until + part.number) / total, 0, 24, part.look, said))
         until += part.number
-        if has_legend:
-            y = 32 + number * _LINE
-            drawn.append(_tag("rect", x=_place(0), y=y, width=12, height=12, class_=part.look))
-            drawn.append(_text("20", y + 11, told[number]))
-    return _picture(title, told, 32 + _LINE * len(parts) if has_legend else 24, drawn)
+    return _picture(title, told, 24, drawn)
 
 
 def bars(title: str, parts: Sequence[Part]) -> Markup:
@@ -125,8 +121,7 @@ def trend(title: str, points: Sequence[Point], marks: Sequence[Mark] = ()) -> Ma
     if not known:
         return Markup()
     first, last = min(point.at for point in points), max(point.at for point in points)
-    ends = [end for point in known for end in (point.low, point.share, point.high) if end is not None]
-    low, high, step = _scale(min(ends), max(ends))
+    low, high, step = _scale([end for p in known for end in (p.low, p.share, p.high) if end is not None])
 
     def across(at: int) -> float:
         return (at - first) / (last - first) if last > first else 0.5
@@ -209,10 +204,10 @@ def _curve(points: Sequence[tuple[float, float]], band: Sequence[tuple[float, fl
     return _tag("svg", Markup("").join(inside), **size, preserveAspectRatio="none")
 
 
-def _scale(low: float, high: float) -> tuple[float, float, float]:
+def _scale(shares: Sequence[float]) -> tuple[float, float, float]:
     """The ends of an axis around these shares, and the step between its lines, of which there are six at most."""
-    for step in (_LEAST_STEP, 0.02, 0.05, 0.1, 0.2, 0.25):
-        start, end = int(low / step) * step, -int(-high / step - 0.999999) * step
+    for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.25):
+        start, end = int(min(shares) / step) * step, -int(-max(shares) / step - 0.999999) * step
         if end - start <= 5 * step:
             break
     return start, min(1.0, max(end, start + step)), step
