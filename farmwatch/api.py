@@ -152,6 +152,8 @@ def score(texts: Iterable[str | Row], settings: ScoreSettings = _SCORE) -> list[
 
     Rows are articles of `judge`, or have id and text, perhaps site and url. Raises as `farmwatch score`.
     """
+    if isinstance(texts, str):
+        raise UsageError("score takes a list of texts, not one text")
     detectors = load_detectors(settings)
     _warn(f"{name_of(detector.identity)}: {detector.warning}" for detector in detectors)
     given = enumerate(each_of(texts))

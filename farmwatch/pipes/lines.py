@@ -121,8 +121,8 @@ def measure_lines(files: Sequence[Path], jobs: int, settings: MeasureSettings) -
                     named.append((page, page.site or site_of(page.url), page_id(page.url)))
                 except UnusableUrl as error:
                     lines.bad(place, error, "url")
-            found = pool.map([_raw(page) for page, _, _ in named])
-            for (page, site, ident), measured in zip(named, found, strict=True):
+            alone = pool.map([_raw(page) for page, _, _ in named])
+            for (page, site, ident), measured in zip(named, alone, strict=True):
                 likeness = seen.of(NoState(), 0, site, ident, measured)
                 write_line(_features_line(page.url, site, ident, measured, likeness, settings.tokenizer, epoch))
     return lines.end()

@@ -115,8 +115,8 @@ def _scored(detector_set: DetectorSet, placed: Sequence[tuple[str, TextOfSite]])
     """The lines of a batch. Raises DeviceGone for a device that fails each time."""
     rows: list[ScoreLine] = []
     bad: list[tuple[str, str]] = []
-    found = scores_of(detector_set, [text for _, text in placed])
-    for (place, _), scores in zip(placed, found, strict=True):
+    of_texts = scores_of(detector_set, [text for _, text in placed])
+    for (place, _), scores in zip(placed, of_texts, strict=True):
         if isinstance(scores, Exception):
             bad.append((place, str(scores)))
         else:
@@ -154,10 +154,10 @@ def score_texts(texts: Sequence[TextOfSite], detectors: Sequence[Detector]) -> l
     scores: list[ScoreLine] = []
     with closing(DetectorSet(detectors)) as detector_set:
         for first in range(0, len(texts), _TEXTS_AT_ONCE):
-            for found in scores_of(detector_set, texts[first : first + _TEXTS_AT_ONCE]):
-                if isinstance(found, Exception):
-                    raise found
-                scores += found
+            for of_text in scores_of(detector_set, texts[first : first + _TEXTS_AT_ONCE]):
+                if isinstance(of_text, Exception):
+                    raise of_text
+                scores += of_text
     return scores
 
 
