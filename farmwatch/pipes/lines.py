@@ -94,7 +94,7 @@ class ArticleLine(msgspec.Struct, kw_only=True):
 
 
 class VerdictLine(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Output of `judge`, without the article."""
+    """Output of `judge`, which leaves the article out."""
 
     url: str
     site: str
