@@ -85,15 +85,15 @@ def shares(title: str, rows: Sequence[Interval], *, is_headline: bool = False) -
         told.append(f"{row.label}: {share}{range_} {row.said}".strip())
         if not is_headline:
             label = row.label if len(row.label) <= _LABEL else f"{row.label[: _LABEL - 1]}…"
-            drawn.append(_text(_place(0), y - 5, label))
-            drawn.append(_text(_place(1), y - 5, f"{percent(row.share)}{range_}", "end"))
+            drawn.append(_text(0, y - 5, label))
+            drawn.append(_text(1, y - 5, f"{percent(row.share)}{range_}"))
         drawn.append(_bar(0, 1, y + 4, 8, "track"))
         if row.low is not None and row.high is not None:
             drawn.append(_bar(row.low, row.high, y, 16, "band"))
         if row.share is not None:
             drawn.append(_dot(row.share, y + 8, 6, "point", told[-1]))
     y = len(rows) * _ROW - (8 if is_headline else -6)
-    drawn += [_text(_place(n / 4), y, f"{25 * n}%", _anchor(n / 4)) for n in range(5)]
+    drawn += [_text(n / 4, y, f"{25 * n}%") for n in range(5)]
     return _picture(title, told, y + 8, drawn)
 
 
@@ -111,7 +111,7 @@ def bars(title: str, parts: Sequence[Part]) -> Markup:
     """A bar for each part, as long as its number is of the largest."""
     most, told = max([part.number for part in parts] or [0]) or 1, [f"{part.label}: {part.number:,}" for part in parts]
     drawn = [_bar(0, part.number / most, n * _ROW + 18, 16, part.look, told[n]) for n, part in enumerate(parts)]
-    drawn += [_text(_place(0), n * _ROW + 13, one) for n, one in enumerate(told)]
+    drawn += [_text(0, n * _ROW + 13, one) for n, one in enumerate(told)]
     return _picture(title, told, len(parts) * _ROW, drawn)
 
 
@@ -139,7 +139,7 @@ def trend(title: str, points: Sequence[Point], marks: Sequence[Mark] = ()) -> Ma
     for number, mark in enumerate(marks, 1):
         place = _place(across(mark.at))
         drawn.append(_tag("line", mark.text, x1=place, x2=place, y1=_TOP, y2=_TOP + _TREND, class_=f"mark {mark.kind}"))
-        drawn.append(_text(place, _TOP - 3, str(number), "middle"))
+        drawn.append(_text(across(mark.at), _TOP - 3, str(number)))
     told = [f"{_moment(p.at)}: {percent(p.share)}, {percent(p.low)} to {percent(p.high)}" for p in known]
     for point, said in zip(known, told, strict=True):
         x = across(point.at)
@@ -148,11 +148,10 @@ def trend(title: str, points: Sequence[Point], marks: Sequence[Mark] = ()) -> Ma
             drawn.append(_tag("line", x1=_place(x), x2=_place(x), **ends_y, class_="whisker"))
         if len(known) <= _DOTS or versions[point.version] == 1:
             drawn.append(_dot(x, down(point.share or 0.0), 4, "point", said))
-    y = _TOP + _TREND + 18
-    drawn += [_text(_place(across(at)), y, word, _anchor(across(at))) for at, word in _ticks(first, last)]
+    drawn += [_text(across(at), _TOP + _TREND + 18, word) for at, word in _ticks(first, last)]
     marked = [f"{mark.kind} at {_moment(mark.at)}: {mark.text}" for mark in marks]
     range_ = [f"from {told[0]}", f"to {told[-1]}"] if len(known) > 1 else told
-    return _picture(title, [*range_, *marked], y + 6, drawn)
+    return _picture(title, [*range_, *marked], _TOP + _TREND + 24, drawn)
 
 
 def path(title: str, steps: Sequence[Step], bounds: Mapping[str, float], threshold: float | None) -> Markup:
@@ -170,12 +169,12 @@ def path(title: str, steps: Sequence[Step], bounds: Mapping[str, float], thresho
     if threshold is not None:
         told.append(f"flagged above {threshold:.0%}")
         y = middle - _SCORES * threshold
-        drawn += [_level(y, "", "mark"), _text(_place(1), round(y) + 24, told[-1], "end")]
+        drawn += [_level(y, "", "mark"), _text(1, y + 24, told[-1])]
     drawn.append(_curve(list(zip(places, down, strict=False)), (), below, height))
     for x, step, y in zip(places, steps, down, strict=False):
         drawn.append(_dot(x, y if step.p is None else middle - _SCORES * step.p, 4, step.look, step.said))
     for n in {0, len(steps) - 1}:
-        drawn.append(_text(_place(places[n]), below + height + 18, f"page {n + 1}", _anchor(places[n])))
+        drawn.append(_text(places[n], below + height + 18, f"page {n + 1}"))
     return _picture(title, [*told, *(step.said for step in steps)], below + height + 24, drawn)
 
 
@@ -191,7 +190,7 @@ def saved(picture: Markup, style: str) -> str:
 def _level(y: float, words: str, look: str = "grid") -> Markup:
     """A line from side to side, and its words above it."""
     line = _tag("line", x1=_place(0), x2=_place(1), y1=round(y, 1), y2=round(y, 1), class_=look)
-    return line + _text(_place(0), round(y) - 3, words)
+    return line + _text(0, y - 3, words)
 
 
 def _curve(points: Sequence[tuple[float, float]], band: Sequence[tuple[float, float]], top: int, height: int) -> Markup:
@@ -231,10 +230,6 @@ def _place(part: float) -> str:
     return f"{100 * part:.2f}%"
 
 
-def _anchor(part: float) -> str:
-    return "start" if part < 0.08 else "end" if part > 0.92 else "middle"
-
-
 def _bar(start: float, end: float, y: int, height: int, look: str, said: str = "") -> Markup:
     size = {"x": _place(start), "y": y, "width": _place(end - start), "height": height}
     return _tag("rect", said, **size, class_=look)
@@ -244,8 +239,9 @@ def _dot(x: float, y: float, r: int, look: str, said: str) -> Markup:
     return _tag("circle", said, cx=_place(x), cy=round(y, 1), r=r, class_=look)
 
 
-def _text(x: str, y: float, words: str, anchor: str = "start") -> Markup:
-    return _tag("text", words, x=x, y=y, text_anchor=anchor)
+def _text(part: float, y: float, words: str) -> Markup:
+    anchor = "start" if part < 0.08 else "end" if part > 0.92 else "middle"
+    return _tag("text", words, x=_place(part), y=round(y), text_anchor=anchor)
 
 
 def _picture(title: str, told: Iterable[str], height: float, drawn: Iterable[Markup]) -> Markup:
