@@ -57,13 +57,13 @@ def reason_parts(line: Data) -> list[Portion]:
     return [Portion(why, sites, f"of-{min(n, _SHADES - 1)}") for n, (why, sites) in enumerate(reasons)]
 
 
-def _share(data: Data) -> Markup:
+def _share(data: Data, *, is_file: bool = False) -> Markup:
     lines = data["lines"]
     largest = sorted(range(len(lines)), key=lambda n: -lines[n]["scored_sites"])[:_LINES]
     names = _names(lines)
     rows = [_interval(names[n], lines[n]) for n in sorted(largest)]
     title = f"Share of LLM sites by {data['by']}" if data["by"] else "Share of LLM sites"
-    return shares(title, rows, is_headline=len(rows) == 1 and not data["by"])
+    return shares(title, rows, is_headline=not (is_file or data["by"] or len(rows) > 1))
 
 
 def _interval(name: str, of: Data) -> Strip:
@@ -105,7 +105,7 @@ def _alike(view: str, draw: Draw) -> Drawing:
 
 
 DRAWINGS = {
-    "share": _alike("answer", _share),
+    "share": Drawing("answer", _share, lambda data: _share(data, is_file=True)),
     "verdicts": _parts("answer", "Verdicts of sites", lambda data: verdict_parts(data["lines"][0])),
     "not-judged": _parts("answer", "Sites not judged, by reason", lambda data: reason_parts(data["lines"][0])),
     "funnel": _alike("flow", _funnel),
