@@ -27,7 +27,7 @@ from farmwatch.console.page_index import IndexedRecords
 from farmwatch.console.read_model import ReadModel
 from farmwatch.console.replays import Replays
 from farmwatch.console.run_pages import RunPages
-from farmwatch.console.site_pages import TEMPLATES, Query, SitePages, one_of
+from farmwatch.console.site_lists import TEMPLATES, Query, SiteLists, one_of
 from farmwatch.console.state_pages import StatePages
 from farmwatch.crawl.orders import pause_in_words
 from farmwatch.doctor.status import DaemonStatus, StatusReader
@@ -38,7 +38,8 @@ from farmwatch.share.change_since import change_since, in_points
 from farmwatch.share.current_rate import CurrentRate, current_rate
 from farmwatch.share.rate_series import read_points
 from farmwatch.share.template_groups import TemplateGroups, read_template_groups, read_verdicts
-from farmwatch.share.words import line_fields, sentences
+from farmwatch.share.words import sentences, share_columns
+from farmwatch.tables.columns import fields_of
 from filters.charsets import decode
 from filters.measure.page_measures import inflated
 from replay.live.live_run import find_rules
@@ -51,7 +52,6 @@ from stream.schema.control import Control
 from stream.schema.forgotten import Forgotten
 from stream.schema.orders import Orders
 from stream.schema.records import RatePoint
-from stream.schema.runs import shown_run
 from stream.schema.topics import CONTROL
 from stream.text.registrable_domain import registrable_domain
 from stream.text.user_errors import FarmwatchError, NotFound
@@ -84,7 +84,7 @@ class Console:
         self._jobs, replays = Jobs(), replays or Replays()
         self.runs = RunPages(log, config, self._jobs, replays, clock)
         self.state = StatePages(log, config, model, self._forgotten, self._jobs, self._read_status, clock)
-        self.lists = SitePages(log, config, model, self._jobs, self.template_groups, clock)
+        self.lists = SiteLists(log, config, model, self._jobs, self.template_groups, clock)
         self.desk = Desk(config, self._jobs, replays, self.runs)
         self.stopped = threading.Event()  # set when `follow` ends
         self._read = 0  # how often records were read
@@ -123,9 +123,8 @@ class Console:
         by = one_of(query, "by", ("", *SPLITS))
         (rate, history, marks), at = self._answer(by)
         warnings = caveats(self.config, (line.detector for line in rate.lines))
-        lines = [
-            {**line_fields(line), "run": shown_run(line.run), "warning": warnings[line.detector]} for line in rate.lines
-        ]
+        columns = share_columns(warnings)
+        lines = [fields_of(columns, line) for line in rate.lines]
         return {
             "by": by,
             "lines": lines,
