@@ -11,7 +11,7 @@ from typing import Any, Literal
 import zstandard
 
 from farmwatch.config.config import Config
-from farmwatch.share.rate_series import read_points
+from farmwatch.share.rate_series import POINT_COLUMNS, read_points
 from farmwatch.share.site_lines import SITE_COLUMNS, site_lines
 from farmwatch.tables.columns import Column, columns_of
 from filters.charsets import decode
@@ -21,7 +21,7 @@ from scoring.rates.canary import is_canary
 from stream.log.contract import At, Log
 from stream.processing.topic_reader import records_of
 from stream.schema.control import Control
-from stream.schema.records import Hit, Page, RatePoint, Record, Score, Verdict
+from stream.schema.records import Hit, Page, Record, Score, Verdict
 from stream.schema.runs import shown_run
 from stream.schema.topics import HITS, PAGES, SCORES
 from stream.text.times import day_ms
@@ -52,12 +52,6 @@ class ExportWindow:
         return 2**63 if self.until is None else day_ms(self.until + timedelta(days=1))
 
 
-# the names of `rate --json`
-_POINT = {"rate": "judged_share", "low": "judged_low", "high": "judged_high", "method": "judged_method"}
-_POINT |= {"share_low": "look_low", "share_high": "look_high", "share_method": "method"}
-_POINT |= {"share_low_once": "low", "share_high_once": "high"}
-
-
 def columns_of_table(what: What, html_cap_bytes: int) -> list[Column[Any]]:
     """The columns of a table; the text of a page above the cap is null."""
     match what:
@@ -67,13 +61,14 @@ def columns_of_table(what: What, html_cap_bytes: int) -> list[Column[Any]]:
             html: Column[Page] = Column("html", "text", lambda page: html_of(page, html_cap_bytes))
             return [*columns_of(Page, "body", "headers", renamed={"id": "fetch_id"}), html]
         case "verdicts":
-            return _shown_run(columns_of(Verdict, renamed={"id": "fetch_id"}))
+            columns = columns_of(Verdict, renamed={"id": "fetch_id"})
+            return [replace(c, of=lambda v: shown_run(v.run)) if c.name == "run" else c for c in columns]
         case "scores":
             return columns_of(Score, "id")
         case "sites":
             return SITE_COLUMNS
         case "rate":
-            return _shown_run(columns_of(RatePoint, "id", "site", "answer", renamed=_POINT))
+            return POINT_COLUMNS
 
 
 def rows_of(log: Log, what: What, window: ExportWindow, run: str, config: Config, now_ms: int) -> Iterator[Any]:
@@ -114,11 +109,6 @@ def _in_window(log: Log, what: What, window: ExportWindow, run: str) -> Iterator
         for _, record in records_of(kind, log.read_all({At(topic, partition): (0, end)})):
             if window.has(record.fetched_at) and not is_canary(record.site):
                 yield record
-
-
-def _shown_run(columns: list[Column[Any]]) -> list[Column[Any]]:
-    """The columns, with the name of a run as it is shown."""
-    return [replace(c, of=lambda record: shown_run(record.run)) if c.name == "run" else c for c in columns]
 
 
 def html_of(page: Page, cap_bytes: int) -> str | None:

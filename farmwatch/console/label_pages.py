@@ -104,7 +104,7 @@ class LabelPages:
         return True
 
     def draw(self, query: Query) -> None:
-        """Draw the sites of a review as `farmwatch review draw` does; labels of a sample before stay. Raises UsageError."""
+        """Draw the sites of a review as `review draw` does; labels of a sample before stay. Raises UsageError."""
         wanted = query.get("sites", "")[:6]
         if not wanted.isdecimal() or int(wanted) < FEWEST_LABELS:
             raise UsageError(f"sites: {FEWEST_LABELS} or more; 100 are a good start")

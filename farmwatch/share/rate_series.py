@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 
 import msgspec
 import structlog
 
+from farmwatch.tables.columns import Column, columns_of
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.series import SERIES, THIN_AFTER_DAYS, interval_start, largest, point_of, thinned
 from scoring.rates.settings import RateSettings
@@ -16,11 +17,21 @@ from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.log.contract import Log, Output
 from stream.processing.topic_reader import rows_of
 from stream.schema.records import ANSWER_KEY, RatePoint, SiteState, decode, encode
+from stream.schema.runs import shown_run
 from stream.schema.topics import RATES
 from stream.text.times import day_ms
 
 _THIN_BACK_DAYS = 7  # days that are thinned again, because no process may have run on the right day
 _EARLY = timedelta(days=1)  # a point may have been appended a little before or after its time
+
+# the names of `rate --json`
+_NAMES = {"rate": "judged_share", "low": "judged_low", "high": "judged_high", "method": "judged_method"}
+_NAMES |= {"share_low": "look_low", "share_high": "look_high", "share_method": "method"}
+_NAMES |= {"share_low_once": "low", "share_high_once": "high"}
+POINT_COLUMNS: list[Column[RatePoint]] = [
+    replace(c, of=lambda point: shown_run(point.run)) if c.name == "run" else c
+    for c in columns_of(RatePoint, "id", "site", "answer", renamed=_NAMES)
+]
 
 _log = structlog.get_logger()
 

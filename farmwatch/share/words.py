@@ -48,7 +48,7 @@ _WORDS = {
     RemarkKind.SET_A_THRESHOLD: "set one (`farmwatch lab calibrate`)",
     RemarkKind.OTHER_DETECTOR: "use another detector or threshold, or label a sample (`farmwatch review draw`)",
     RemarkKind.CLUSTERS_NEEDED: "the sites are of {clusters} {unit}: more of these are needed",
-    RemarkKind.NONE_KNOWN: "no known {kinds} sites: add some (`farmwatch review canaries`)",
+    RemarkKind.NONE_KNOWN: "no known {kinds} sites: add some (`farmwatch review canaries make`)",
     RemarkKind.ONE_ARTICLE_EACH: "each site has one scored article: more articles tell the kinds apart",
     RemarkKind.SITES_NEEDED: "more sites are needed, or labels of some (`farmwatch review draw`)",
     RemarkKind.FEW_CLUSTERS: "it rests on {clusters} {unit}",

@@ -28,7 +28,13 @@ def load_pyarrow() -> Any:
 def arrow_schema(columns: Sequence[Column[T]]) -> pyarrow.Schema:
     """The columns as Arrow fields; lists and structs are JSON text. Raises MissingExtra."""
     pa = load_pyarrow()
-    kinds = {"integer": pa.int64(), "time": pa.int64(), "number": pa.float64(), "truth": pa.bool_()}
+    kinds = {
+        "integer": pa.int64(),
+        "time": pa.int64(),
+        "number": pa.float64(),
+        "share": pa.float64(),
+        "truth": pa.bool_(),
+    }
     return pa.schema([(column.name, kinds.get(column.kind, pa.string())) for column in columns])
 
 

@@ -10,11 +10,15 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, Union, get_args, ge
 
 import msgspec
 
-Kind = Literal["text", "integer", "number", "truth", "time", "json"]  # time: ms since 1970, UTC; 0 = unknown
+Kind = Literal["text", "integer", "number", "share", "truth", "time", "json"]  # time: ms since 1970, UTC; 0 = unknown
 Total = Literal["", "sum", "count"]
 T = TypeVar("T")
 _KINDS: dict[type, Kind] = {str: "text", int: "integer", float: "number", bool: "truth"}
 _TIMES = ("at", "term_start", "term_end")
+_SHARES = (
+    *("share", "low", "high", "look_low", "look_high", "bound_low", "bound_high"),
+    *("judged_share", "judged_low", "judged_high"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,8 @@ def columns_of(record: type[Any], *left_out: str, renamed: Mapping[str, str] | N
             of_kind: Kind = "text" if is_word else _KINDS.get(kind, "json")
             if name in _TIMES or name.endswith("_at"):
                 of_kind = "time"
-            columns.append(Column((renamed or {}).get(name, name), of_kind, attrgetter(name)))
+            called = (renamed or {}).get(name, name)
+            columns.append(Column(called, "share" if called in _SHARES else of_kind, attrgetter(name)))
     return columns
 
 

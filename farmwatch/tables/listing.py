@@ -197,8 +197,9 @@ def _value(column: Column[T], text: str) -> Any:
     """The text as a value of the column; None for an empty one that is no text. Raises UsageError."""
     try:
         match column.kind:
-            case "integer" | "number":
-                return float(text) if text else None
+            case "integer" | "number" | "share":
+                number = float(text.removesuffix("%")) if text else None
+                return number / 100 if number is not None and text.endswith("%") else number
             case "time":
                 return read_time(text, wall_ms(), may_come=True)
             case "truth":
@@ -226,6 +227,8 @@ def _shown(column: Column[T], row: T) -> Any:
         return ""
     if column.kind == "time":
         return moment(cell)[:16]
+    if column.kind == "share":
+        return f"{cell:.1%}"
     if isinstance(cell, list):
         return ", ".join(map(str, cell))
     return "yes" if cell is True else f"{cell:.2f}" if isinstance(cell, float) else cell

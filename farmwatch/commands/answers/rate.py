@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
-import msgspec
 from cyclopts import Parameter
 
-from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.share.change_since import change_since, day_time, in_points
 from farmwatch.share.current_rate import current_rate
 from farmwatch.share.cut_options import cut_text, read_days, read_ranks
-from farmwatch.share.rate_series import read_points
-from farmwatch.share.words import sentence, sentences, share_columns, short_judged, short_share, text_of
-from farmwatch.tables.columns import fields_of
-from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
+from farmwatch.share.rate_series import POINT_COLUMNS, read_points
+from farmwatch.share.words import sentence, sentences, share_columns, short_share, text_of
+from farmwatch.tables.columns import Column
+from farmwatch.tables.listing import LISTING, Listing
+from farmwatch.terminal.messages import message, put, put_json, put_wrapped
 from replay.live.epoch_change import seams_of
 from replay.rows.site_table import Counts
 from replay.runs.lookup import find_run
@@ -29,12 +30,15 @@ from scoring.rates.series import SERIES, series_of
 from scoring.rates.split_rates import RateLine
 from stream.schema.control import Control
 from stream.schema.records import RatePoint
-from stream.schema.runs import shown_run
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
 
-_REASONS_WIDTH = 79 - len("  not judged:  ()")
 _DAYS_SHOWN = 7  # of the history, without --from
+_SHOWN = ("group", "share", "low", "high", "scored_sites", "sites", "llm", "human", "undecided", "method", "ruleset")
+_HISTORY_SHOWN = (
+    *("at", "group", "share", "low", "high", "scored_sites", "method", "ruleset", "digest", "detector"),
+    *("site_method", "site_method_digest", "epoch"),
+)
 
 
 ShareOf = Literal["sites", "domains", "results", "ranked-results", "any-article", "every-article"]
@@ -69,13 +73,13 @@ def rate(
     verbose: Annotated[
         bool, Parameter(negative="", help="All remarks, reasons, bounds, counts of verdicts and whole versions.")
     ] = False,
-    json: AsJson = False,
+    listing: Listing = LISTING,
     common: Common = DEFAULTS,
 ) -> int:
-    """The share of LLM sites with its interval and denominators, in six lines; once per ruleset, detector and method.
+    """The share of LLM sites with its interval and denominators, in five lines; once per ruleset, detector and method.
 
-    The share is estimated from the flagged pages of all sites that have a scored article. The share by site verdicts
-    alone is printed below it: it misses LLM sites that have too few pages for a verdict. Of domains, each counts once;
+    The share is estimated from the flagged pages of all sites that have a scored article, also of those that are still
+    open: the sites decided one by one, below it, miss LLM sites that have few pages. Of domains, each counts once;
     of search results, a site counts as often as they name it; by rank, a result counts less the lower the best rank of
     its site is.
 
@@ -94,12 +98,14 @@ def rate(
     cut = Cut(source, group, read_ranks(rank), *read_days(since, until, now_ms))
     if group and group not in (names := [*config.rate.groups, OTHER]):
         raise UsageError(f"--group {group!r}: the groups of rate.groups are {', '.join(names)}")
+    columns: Sequence[Column[Any]] = POINT_COLUMNS if history else share_columns({})
+    listing.of(columns)  # its errors are said before the log is read
     if why:
         if by or history or cut != Cut() or of != "sites":
             raise UsageError("--why explains the share of all sites: leave out --by, --of, --history and the cuts")
-        return _show_change(config, why, run, now_ms, as_json=json)
+        return _show_change(config, why, run, now_ms, as_json=listing.form != "table")
     if history:
-        return _show_history(config, by or "", cut, json, now_ms, run)
+        return _show_history(config, by or "", cut, listing, now_ms, run)
     with opened(config) as log:
         current = current_rate(log, config, now_ms, by=by or "", of=of, cut=cut, run=run)
     lines = current.lines
@@ -110,15 +116,15 @@ def rate(
         message(
             f"{counted(current.waiting, 'hit')} {'waits' if current.waiting == 1 else 'wait'}; start `farmwatch up`"
         )
-    if json:
-        columns = share_columns(warnings)
-        for line in lines:
-            put_json(fields_of(columns, line))
-        return Exit.OK
     if cut_text(cut):
         message(f"only these sites: {cut_text(cut)}")
-    for line in lines:
-        _put_line(line, verbose=verbose)
+    if not listing.is_table or (by and not verbose):
+        listing.of(share_columns(warnings)).put(lines, "line", _SHOWN)
+        if not listing.is_table:
+            return Exit.OK
+    else:
+        for line in lines:
+            _put_line(line, verbose=verbose)
     said = (sentence(line.canary_remark) for line in lines if line.canary_remark and verbose and line.by)
     for correction in dict.fromkeys(said):
         message(correction)
@@ -156,7 +162,7 @@ def _show_change(config: Config, since: str, run: str, now_ms: int, *, as_json: 
 
 
 def _put_line(line: RateLine, *, verbose: bool) -> None:
-    """Print the share, its main remark, unjudged sites, the judged share and the versions; `verbose`: everything."""
+    """Print the share, its main remark, unjudged and decided sites, and the versions; `verbose`: everything."""
     group = f"{line.by} {line.group}: " if line.by else ""
     group += "LLM: " if line.share is not None else ""
     share, *remarks = sentences(line.remarks)
@@ -169,28 +175,26 @@ def _put_line(line: RateLine, *, verbose: bool) -> None:
         return
     for remark in remarks if verbose else remarks[:1]:
         put_wrapped(f"  {remark}", "    ")
-    said = [f"not judged: {_not_judged(line, verbose=verbose)}"]
+    said = [f"not judged: {_not_judged(line)}"]
     if verbose and line.bound_low is not None and line.bound_high is not None:
         said.append(f"bounds over all sites, judged or not: {line.bound_low:.1%} to {line.bound_high:.1%}")
-    said.append(f"by verdicts alone: {text_of(line.judged_remarks) if verbose else short_judged(line)}")
+    said.append(f"decided one by one: {line.llm:,} llm, {line.human:,} human; {line.undecided:,} open")
+    if verbose:
+        said.append(f"by these verdicts alone: {text_of(line.judged_remarks)}")
     digest = line.digest if verbose else line.digest[:8]
     said.append(f"ruleset {line.ruleset or '-'} {digest or '-'}; detector {line.detector or '-'}")
     if verbose:
         said.append(f"site method {line.site_method or '-'} {line.site_method_digest or '-'}")
     for text in said:
-        put_wrapped(f"  {text}", "    ")
+        put_wrapped(one_line(f"  {text}"), "    ")
 
 
-def _not_judged(line: RateLine, *, verbose: bool) -> str:
-    """Sites without a scored article, which the share leaves out, with the reasons: all, or as many as fit."""
+def _not_judged(line: RateLine) -> str:
+    """Sites without a scored article, which the share leaves out, with the reasons."""
     said = f"{line.sites - line.scored_sites:,} of {counted(line.sites, 'site')}"
     still = f"; {line.open_sites:,} still open in the crawl" if line.open_sites and not line.by else ""
-    why = [f"{sites:,} {reason}" for reason, sites in line.not_judged.items()]
-    shown = ", ".join(why)
-    while not verbose and why and len(said + shown + still) > _REASONS_WIDTH:
-        why.pop()
-        shown = ", ".join([*why, "..."])
-    return f"{said} ({shown}){still}" if why else said + still
+    shown = ", ".join(f"{sites:,} {reason}" for reason, sites in line.not_judged.items())
+    return f"{said} ({shown}){still}" if shown else said + still
 
 
 def _warn_unscored(counts: Counts, run: str) -> None:
@@ -202,7 +206,7 @@ def _warn_unscored(counts: Counts, run: str) -> None:
         message(one_line(f"{counts.unscored:,} of {articles} {verb} no score yet: in no verdict{why}"))
 
 
-def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int, run: str) -> Exit:
+def _show_history(config: Config, by: str, cut: Cut, listing: Listing, now_ms: int, run: str) -> Exit:
     """Print the points of the series of `by` ("": all sites), oldest first; of one run if `run` names it.
 
     Raises UsageError for an unknown series, NotFound for an unknown run.
@@ -221,50 +225,12 @@ def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int,
         points = [point for point in kept if point.by == by and point.run == (run or point.run)]
     points.sort(key=lambda point: (group_order(point.group), *series_of(point), point.at))
     warnings = caveats(config, (point.detector for point in points))
-    if as_json:
-        for point in points:
-            put_json({**_point_fields(point), "warning": warnings[point.detector]})
-        return Exit.OK
-    put_columns(
-        points,
-        {
-            "time": lambda point: datetime.fromtimestamp(point.at / 1000, UTC).strftime("%Y-%m-%d %H:%M"),
-            "group": "group",
-            "share": lambda point: _percent(point.share),
-            "look low": lambda point: _percent(point.share_low),
-            "look high": lambda point: _percent(point.share_high),
-            "scored sites": "scored_sites",
-            "sites": lambda point: point.llm + point.human + point.undecided + point.unclassifiable,
-            "method": "share_method",
-            "ruleset": lambda point: f"{point.ruleset} {point.digest[:8]}",
-            "detector": "detector",
-            "site method": lambda point: f"{point.site_method} {point.site_method_digest}".strip(),
-            "feature epoch": "epoch",
-        },
-        less=("ruleset", "detector", "site method", "feature epoch", "sites", "method"),
-    )
-    for seam in found_seams:
-        message(seam)
-    shown = f"{counted(len(points), 'point')} since {since}"
-    message(
-        f"{shown}, one every {config.rate.series_s} s while TALLY runs, times in UTC; the interval holds at every look"
-    )
-    print_caveats(warnings, short=True)
+    said: Column[RatePoint] = Column("warning", "text", lambda point: warnings[point.detector])
+    columns = [*POINT_COLUMNS, said]
+    listing.of(columns).put(points, "point", _HISTORY_SHOWN)
+    if listing.is_table:
+        for seam in found_seams:
+            message(seam)
+        message(f"since {since}, one every {config.rate.series_s} s while TALLY runs; the interval is that of one look")
+        print_caveats(warnings, short=True)
     return Exit.OK
-
-
-def _point_fields(point: RatePoint) -> dict[str, Any]:
-    """The fields of a point under the names of `rate --json`."""
-    fields = msgspec.to_builtins(msgspec.structs.asdict(point))
-    for name in ("v", "site", "answer"):
-        del fields[name]
-    judged = {f"judged_{name}": fields.pop(name) for name in ("low", "high", "method")}
-    judged["judged_share"] = fields.pop("rate")
-    kept = {"low": "share_low_once", "high": "share_high_once", "look_low": "share_low", "look_high": "share_high"}
-    looks = {name: fields.pop(field) for name, field in kept.items()}
-    method = fields.pop("share_method")
-    return {**fields, **looks, "method": method, **judged, "run": shown_run(point.run)}
-
-
-def _percent(share: float | None) -> str | None:
-    return None if share is None else f"{share:.1%}"

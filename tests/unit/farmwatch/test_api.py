@@ -78,9 +78,9 @@ def rows_of(table: Any, like: list[dict[str, Any]]) -> list[dict[str, Any]]:
         (lambda log: log.sites(), "sites --json"),
         (lambda log: log.pages(), "pages --json"),
         (lambda log: log.pages("s1.example"), "pages s1.example --json"),
-        (lambda log: log.verdicts(run="first"), "export --what verdicts --run first OUT"),
-        (lambda log: log.scores(), "export --what scores OUT"),
-        (lambda log: log.hits(), "export --what hits OUT"),
+        (lambda log: log.verdicts(run="first"), "log export --what verdicts --run first OUT"),
+        (lambda log: log.scores(), "log export --what scores OUT"),
+        (lambda log: log.hits(), "log export --what hits OUT"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

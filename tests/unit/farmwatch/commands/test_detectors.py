@@ -309,7 +309,7 @@ def test_train_sites_pools_no_named_scores_with_unnamed_ones(
     out = tmp_path / "numbers.json"
     parts = [lines_of(*SITES), lines_of(*SITES, detector="fake/w")]
     first, second = reversed(parts) if named_first else parts
-    command = ["train-sites", write(tmp_path / "train.jsonl", first + second), "--out", out]
+    command = ["lab", "train-sites", write(tmp_path / "train.jsonl", first + second), "--out", out]
     ran = farmwatch(*command)
     assert ran.code != Exit.OK and not out.exists()
     assert "fake/w" in ran.err and "a detector that is not named" in ran.err
