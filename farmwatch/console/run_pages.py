@@ -81,7 +81,7 @@ class RunPages:
         warnings = caveats(self._config, dict.fromkeys((comparison.a.detector, comparison.b.detector)))
         pages = self._sample(comparison)
         with self._labels() as labels:
-            session = Session(pages, labels, "", self._clock)
+            session = Session(pages, labels, getpass.getuser(), self._clock)
             labelled, changes = session.labelled, [change._asdict() for change in session.changes()]
         return {**as_json(comparison), "warnings": warnings, "labelled": labelled, "labels": changes}
 
@@ -93,11 +93,12 @@ class RunPages:
         comparison = self._compared(query, float("inf"))
         pages = self._sample(comparison)
         with self._labels() as labels:
-            session = Session(pages, labels, "", self._clock)
+            session = Session(pages, labels, getpass.getuser(), self._clock)
+            said = labels.of(getpass.getuser())
             wanted = query.get("at", "")[:9]
             after = query.get("after", "")[:9]
             later = range(int(after) + 1, len(pages)) if after.isdecimal() else ()
-            following = (number for number in later if pages[number].fetch_id not in labels.latest)
+            following = (number for number in later if pages[number].fetch_id not in said)
             at = int(wanted) if wanted.isdecimal() and int(wanted) < len(pages) else next(following, session.number)
             page = None if at is None else pages[at]
             return {
@@ -107,7 +108,7 @@ class RunPages:
                 "of": len(pages),
                 "labelled": session.labelled,
                 "page": None if page is None else msgspec.to_builtins(page, str_keys=True),
-                "said": "" if page is None else _words_of(labels.latest.get(page.fetch_id)),
+                "said": "" if page is None else _words_of(said.get(page.fetch_id)),
                 "answers": {key: answer.words for key, answer in ANSWERS.items()},
                 "counts": session.counts(),
                 "changes": [change._asdict() for change in session.changes()] if at is None else [],
@@ -128,9 +129,9 @@ class RunPages:
         if answer != UNDO and answer not in ANSWERS:
             raise UsageError(f"answer: one of {', '.join(ANSWERS)}, {UNDO}")
         with self._labels() as labels:
-            if _words_of(labels.latest.get(page.fetch_id)) != query.get("said", ""):
-                return False
             by, now_ms = getpass.getuser(), self._clock()
+            if _words_of(labels.of(by).get(page.fetch_id)) != query.get("said", ""):
+                return False
             is_undo = answer == UNDO
             labels.add(retraction(page, by, now_ms) if is_undo else judgement(page, ANSWERS[answer], by, now_ms))
         return True

@@ -50,6 +50,9 @@ class RemarkKind(StrEnum):
     CONTRADICTION = auto()
     REVIEWED_SHARE = auto()
     LABELLED = auto()
+    LABELLERS_DIFFER = auto()
+    FEW_TWICE = auto()
+    WIDER = auto()
     UNLABELLED = auto()
     WITHOUT_LABELS = auto()
 

@@ -149,7 +149,7 @@ def test_a_site_is_what_at_least_half_of_its_articles_are(tmp_path: Path) -> Non
     ]
     found = read_review(_labels(tmp_path, *lines), 20)
     assert found is not None
-    assert found.is_llm("sites") == {"half.example": True, "human.example": False}
+    assert found.truths("sites").is_llm == {"half.example": True, "human.example": False}
     assert (found.at_ms, found.drawn) == (5, 2)
 
 
@@ -162,7 +162,7 @@ def test_a_label_is_as_old_as_the_draw_of_its_sample(tmp_path: Path) -> None:
     new = {"fetch_id": "9", "site": "n.example", "label": "human", "drawn": 4, "drawn_at": 12 * DAY_MS}
     found = read_review(_labels(tmp_path, *old, {**new, "labelled_at": 13 * DAY_MS}), 15 * DAY_MS)
     assert found is not None
-    assert (dict(found.llm_shares), found.drawn, found.too_old) == ({"n.example": 0.0}, 4, 3)
+    assert (found.labels, found.drawn, found.too_old) == ({"": {"n.example": 0.0}}, 4, 3)
     assert (found.at_ms, found.until_ms, found.unlabelled) == (12 * DAY_MS, 22 * DAY_MS, 0.75)
 
 
@@ -173,7 +173,7 @@ def test_a_site_of_two_samples_counts_once(tmp_path: Path) -> None:
         for at, fetch_id, site in ((5, "1", "a.example"), (5, "2", "b.example"), (6, "1", "a.example"))
     ]
     found = read_review(_labels(tmp_path, *lines), 20)
-    assert found is not None and (len(found.llm_shares), found.drawn) == (2, 3)
+    assert found is not None and (len(found.sites), found.drawn) == (2, 3)
 
 
 def test_a_review_ends_with_its_age_and_a_lost_file_is_said(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_review_ends_with_its_age_and_a_lost_file_is_said(tmp_path: Path) -> N
     settings = _labels(tmp_path, {"fetch_id": "1", "site": "a.example", "label": "llm", "labelled_at": 5})
     assert read_review(settings, 10 * DAY_MS) is not None
     old = read_review(settings, 11 * DAY_MS)
-    assert old is not None and (old.llm_shares, old.too_old) == ({}, 1)
+    assert old is not None and (old.labels, old.too_old) == ({}, 1)
     assert read_review(RateSettings(), 0) is None
     with pytest.raises(FarmwatchError, match=r"rate\.review"):
         read_review(RateSettings(review=str(tmp_path / "gone.jsonl")), 0)
