@@ -4,8 +4,8 @@ A line of JSON is {label, text} for an unscored text, or {label, score, detector
 label added. Both may have `site`, `genre` (or `domain`) and `words`; other names are ignored. In CSV the same names are
 columns, and two may have other names. A label is human or llm; 0 and 1, false and true are accepted too, for columns
 such as "generated". A repeated text is left out; for scores without texts, `id` identifies texts. In lines of
-`farmwatch label`, which have a `fetch_id`, each person's last one of a page counts, and those with an empty label (no author
-label) are skipped.
+`farmwatch label`, which have a `fetch_id`, each person's last one of a page counts, and those with an empty label (no
+author label) are skipped.
 """
 
 from __future__ import annotations
