@@ -71,8 +71,10 @@ class Access:
         return ""
 
     def is_known(self, request: web.Request) -> bool:
-        """Whether the request has the cookie."""
-        return _same(request.cookies.get(self._cookie, ""), self._session)
+        """Whether the request has the cookie, or the token itself as programs send it (RFC 6750)."""
+        kind, _, token = request.headers.get("Authorization", "").partition(" ")
+        is_program = kind.lower() == "bearer" and self.opens(token.strip())
+        return is_program or _same(request.cookies.get(self._cookie, ""), self._session)
 
     def opens(self, token: str) -> bool:
         """Whether this is the token."""

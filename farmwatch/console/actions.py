@@ -167,9 +167,15 @@ def make_live(desk: Desk, form: Form) -> str:
 
 def label(desk: Desk, form: Form) -> str:
     """As a key of `farmwatch label`. Raises NotFound, UsageError, Working."""
-    changed = desk.runs.add_label(form)
-    shown = {name: form.get(name, "") for name in ("a", "b", "after")}
+    changed = desk.runs.labels.add(form)
+    shown = {name: form[name] for name in ("of", "a", "b", "after", "at") if name in form}
     return f"/label?{urlencode(shown)}" + ("" if changed else f"&{ALREADY}")
+
+
+def draw(desk: Desk, form: Form) -> str:
+    """As `farmwatch review`. Raises UsageError, FarmwatchError."""
+    desk.runs.labels.draw(form)
+    return "/label?of=review"
 
 
 ACTIONS: Mapping[str, Action] = {
@@ -182,6 +188,7 @@ ACTIONS: Mapping[str, Action] = {
     "/runs/cancel": cancel_replay,
     "/runs/cutover": make_live,
     "/label": label,
+    "/label/draw": draw,
 }
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from importlib.resources import files
@@ -27,7 +28,7 @@ from farmwatch.console.jobs import Working
 from farmwatch.console.live import PATH as EVENTS
 from farmwatch.console.live import events
 from farmwatch.console.pictures import percent, saved
-from farmwatch.console.site_pages import ALL, Data, Query, csv_of, state_of
+from farmwatch.console.site_pages import ALL, Data, Query, csv_of, verdict_words
 from farmwatch.console.views import SPLITS, Console
 from farmwatch.explain.report import flagged_above
 from farmwatch.explain.rules import value_text
@@ -66,7 +67,7 @@ def application(console: Console, access: Access, request_s: float = _REQUEST_S)
         "frontier": console.frontier,
         "runs": console.runs.runs,
         "compare": console.runs.compare,
-        "label": console.runs.label,
+        "label": console.runs.labels.label,
         "rulesets": console.runs.rulesets,
         "letters": console.state.letters,
         "letter": console.state.letter,
@@ -89,7 +90,7 @@ def application(console: Console, access: Access, request_s: float = _REQUEST_S)
     get(EVENTS, events(console.version, console.stopped))
     post("/token", partial(_take_token, access, templates))
     for path, action in ACTIONS.items():
-        post(path, partial(_act, action, console.desk, access, templates))
+        post(path, partial(_act, action, console.desk, access, templates, views))
     other("/{other:.*}", _no_page)
     return app
 
@@ -152,7 +153,7 @@ def _require_text(*values: str) -> None:
 def _ask_for_token(templates: Environment, request: web.Request, where: str = "", wrong: bool = False) -> web.Response:
     """`where` the browser goes with the right token, by default to the address that it asked for."""
     if request.path.endswith(".json"):
-        error = "no token: open the address that `farmwatch up` or `console` prints"
+        error = "no token: send it as `Authorization: Bearer TOKEN`, or open the address that `farmwatch up` prints"
         return web.json_response({"error": error}, status=401)
     where = where or (request.raw_path if request.method == "GET" else "/")
     return _page("token.html", templates, {"wrong": wrong, "where": where}, request, status=401)
@@ -168,7 +169,7 @@ async def _take_token(access: Access, templates: Environment, request: web.Reque
 
 
 async def _act(
-    action: Action, desk: Desk, access: Access, templates: Environment, request: web.Request
+    action: Action, desk: Desk, access: Access, templates: Environment, views: Mapping[str, Load], request: web.Request
 ) -> web.Response:
     form = await _form(request)
     if not access.is_own_form(form.get("form_token", "")):
@@ -176,17 +177,36 @@ async def _act(
     try:
         where = await asyncio.to_thread(action, desk, form)
     except (FarmwatchError, UnusableUrl, Working) as error:
-        return _refused(templates, request, _status_of(error), in_full(error))
+        return await _shown_again(views, templates, request, form, error)
     raise web.HTTPSeeOther(where)
+
+
+async def _shown_again(
+    views: Mapping[str, Load], templates: Environment, request: web.Request, form: Mapping[str, str], error: Exception
+) -> web.Response:
+    """The page of a form that changed nothing, with the reason and what was written in the form."""
+    before = _before(request)
+    name = before.path.strip("/")
+    if name in views:
+        with suppress(FarmwatchError, UnusableUrl, Working, sqlite3.Error):
+            data = await asyncio.to_thread(views[name], before.query)
+            shown = {**data, "problem": in_full(error), "sent": form}
+            return _page(f"{name}.html", templates, shown, request, _status_of(error), before)
+    return _refused(templates, request, _status_of(error), in_full(error))
 
 
 def _refused(templates: Environment, request: web.Request, status: int, why: str) -> web.Response:
     """A form that changed nothing, or an address that is none, with the way back to the page before."""
+    data = {"error": why, "back": _before(request).raw_path_qs}
+    return _page("refused.html", templates, data, request, status)
+
+
+def _before(request: web.Request) -> URL:
+    """The page that the browser comes from, without its host."""
     try:
-        before = URL(request.headers.get("Referer", "")).raw_path_qs
+        return URL(request.headers.get("Referer", "")).relative()
     except ValueError:
-        before = "/"
-    return _page("refused.html", templates, {"error": why, "back": before}, request, status)
+        return URL("/")
 
 
 async def _form(request: web.Request) -> dict[str, str]:
@@ -217,7 +237,8 @@ async def _html(
     shown = version()  # before what it shows
     status, data = await _load(load, request)
     name = {200: template, 202: "working.html"}.get(status, "refused.html")
-    return _page(name, templates, {**data, "version": shown}, request, status)
+    came_from = _before(request).raw_path_qs
+    return _page(name, templates, {**data, "version": shown, "came_from": came_from}, request, status)
 
 
 async def _twin(load: Load, request: web.Request) -> web.Response:
@@ -271,10 +292,14 @@ def _status_of(error: Exception) -> int:
     return by_exit.get(error.exit, 503) if isinstance(error, FarmwatchError) else 400
 
 
-def _page(name: str, templates: Environment, data: Data, request: web.Request, status: int) -> web.Response:
-    query = f"?{text}" if (text := request.rel_url.raw_query_string) else ""
-    twin = f"{request.path}.json{query}"
-    html = templates.get_template(name).render(**data, data=data, path=request.path, query=query, twin=twin)
+def _page(
+    name: str, templates: Environment, data: Data, request: web.Request, status: int, at: URL | None = None
+) -> web.Response:
+    """`at`: the address of the page, if it is not that of the request."""
+    address = at or request.rel_url
+    query = f"?{text}" if (text := address.raw_query_string) else ""
+    of_page = {"data": data, "path": address.path, "query": query, "twin": f"{address.path}.json{query}"}
+    html = templates.get_template(name).render(**{"problem": "", "sent": {}, **data, **of_page})
     return web.Response(status=status, text=html, content_type="text/html")
 
 
@@ -303,7 +328,7 @@ def _environment(access: Access, console: Console) -> Environment:
         "percent": percent,
         "plain": value_text,
         "points": points,
-        "state": state_of,
+        "verdict_words": verdict_words,
         "outward": outward,
         "time": _time,
     }

@@ -72,6 +72,16 @@ def _test(data: Data) -> Markup:
     return path(f"Test of {data['site']['site']}, page by page", steps, test["bounds"], test["threshold"])
 
 
+def _shares(data: Data) -> Markup:
+    rows = []
+    for name in ("A", "B"):
+        side = data[name.lower()]
+        share, low, high = (side["estimate"][end] for end in ("share", "low", "high"))
+        of = f"of {counted(side['estimate']['scored_sites'], 'site')}"
+        rows.append(Interval(f"{name}: {side['run']}", share, low, high, of))
+    return shares("Shares of two runs", rows)
+
+
 def _trend(data: Data) -> Markup:
     points = [Point(*(point[name] for name in Point._fields)) for point in data["history"]]
     return trend("Share of LLM sites over time", points, [Mark(**mark) for mark in data["marks"]])
@@ -94,5 +104,6 @@ DRAWINGS = {
     "not-judged": _parts("answer", "Sites not judged, by reason", lambda data: reason_parts(data["lines"][0])),
     "funnel": _alike("flow", _funnel),
     "test": _alike("site", _test),
+    "shares": _alike("compare", _shares),
     "trend": _alike("answer", _trend),
 }

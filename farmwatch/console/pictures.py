@@ -21,7 +21,7 @@ _ROW, _LINE = 44, 22  # px: a row of a chart, and of a legend
 _TREND, _SCORES, _TOP, _LEAST_STEP = 170, 80, 14, 0.01  # px of curves and above them; between two lines of a grid
 _LABEL = 24  # letters that stand beside a value on a telephone
 _STEPS_MS = [n * 3_600_000 for n in (1, 2, 3, 6, 12, 24, 48, 7 * 24, 14 * 24, 28 * 24, 182 * 24)]
-_TICKS = 4
+_TICKS, _DOTS = 4, 60  # at most, on the axis and on a curve
 _SAVED, _MARGIN = 720, 10  # px: the width of a picture that is saved, and the margin around it
 
 
@@ -147,11 +147,12 @@ def trend(title: str, points: Sequence[Point], marks: Sequence[Mark] = ()) -> Ma
         drawn.append(_text(place, _TOP - 3, str(number), "middle"))
     told = [f"{_moment(p.at)}: {percent(p.share)}, {percent(p.low)} to {percent(p.high)}" for p in known]
     for point, said in zip(known, told, strict=True):
-        x, r = across(point.at), 4 if len(known) < 40 else 2
+        x = across(point.at)
         if versions[point.version] == 1 and point.low is not None and point.high is not None:  # no band
             ends_y = {"y1": round(down(point.low), 1), "y2": round(down(point.high), 1)}
             drawn.append(_tag("line", x1=_place(x), x2=_place(x), **ends_y, class_="whisker"))
-        drawn.append(_dot(x, down(point.share or 0.0), r, "point", said))
+        if len(known) <= _DOTS or versions[point.version] == 1:
+            drawn.append(_dot(x, down(point.share or 0.0), 4, "point", said))
     y = _TOP + _TREND + 18
     drawn += [_text(_place(across(at)), y, word, _anchor(across(at))) for at, word in _ticks(first, last)]
     marked = [f"{mark.kind} at {_moment(mark.at)}: {mark.text}" for mark in marks]

@@ -88,6 +88,12 @@ class SiteSums(NamedTuple):
     scored: int
     flagged: int
 
+    @classmethod
+    def of(cls, row: SiteState) -> SiteSums:
+        """Of one site."""
+        counts = (row.hits, row.pages, row.articles, row.scored, row.flagged)
+        return cls(state_of(row.verdict, row.scored), row.verdict, row.detector, 1, *counts)
+
 
 class SitePage(NamedTuple):
     """A page of a site, with its newest verdict and the score of its text."""
@@ -353,6 +359,11 @@ class ReadModel:
 
     def _move(self, db: sqlite3.Connection, topic: str, partition: int, until: int) -> None:
         db.execute("INSERT OR REPLACE INTO position VALUES (?, ?, ?)", [topic, partition, until])
+
+
+def state_of(verdict: str, scored: int) -> str:
+    """One of STATES, as the index has it."""
+    return verdict if verdict in STATES else "open" if scored else "not judged"
 
 
 def _conditions(db: sqlite3.Connection, of: SiteFilter) -> tuple[list[str], list[str | int | float | None], bool]:

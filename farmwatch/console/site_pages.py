@@ -6,13 +6,24 @@ import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.jobs import WALK, Jobs
-from farmwatch.console.read_model import DECIDED, JUDGED, SORTS, STATES, ReadModel, SiteFilter, SitePage, SiteSums
+from farmwatch.console.read_model import (
+    DECIDED,
+    JUDGED,
+    SORTS,
+    STATES,
+    ReadModel,
+    SiteFilter,
+    SitePage,
+    SiteSums,
+    state_of,
+)
 from farmwatch.explain.report import threshold_of
 from farmwatch.share.review_labels import read_review
 from farmwatch.share.site_lines import SITE_COLUMNS, SiteLine, lines_of, site_fields, site_labels
@@ -38,7 +49,7 @@ SITES_SHOWN, PAGES_SHOWN, ALL = 50, 100, 1_000_000  # of a list on a screen, and
 TEMPLATES = ("templates",)  # the key of their groups
 _VERDICTS = ("", *STATES, DECIDED, *(kind for kind in SiteClass if kind not in STATES))
 _SUMS = SiteSums._fields[3:]
-_SOON_S = 0.05  # that a list waits for its totals
+_SOON_S = 0.01  # that a list waits for its totals
 
 
 class SitePages:
@@ -80,7 +91,7 @@ class SitePages:
         return {
             "still_reads": self._model.rebuilding,
             "filter": chosen,
-            "facets": self._facets(matching, labels),
+            "facets": self._facets(matching, labels, shown if len(rows) <= limit and not after else None),
             "sites": [site_fields(line) for line in self._lines(shown, likely, labels)],
             "next": shown[-1].site if len(rows) > limit else "",
         }
@@ -126,13 +137,21 @@ class SitePages:
             "next": f"{shown[-1].site} {shown[-1].page_id}" if len(pages) > limit else "",
         }
 
-    def _facets(self, of: SiteFilter, labels: Mapping[str, str]) -> Data | None:
-        """The sums of the sites that match, and how many each value of a field would leave."""
+    def _facets(
+        self, of: SiteFilter, labels: Mapping[str, str], matching_rows: Sequence[SiteState] | None
+    ) -> Data | None:
+        """The sums of the sites that match, and how many each value of a field would leave.
+
+        `matching_rows` are all of them if they are few. Otherwise None until the sums are found.
+        """
         wider = of._replace(verdict="", detector="")
-        found = self._jobs.soon(("sums", wider), lambda: (self._model.site_sums(wider), self._model.sources()), _SOON_S)
-        if found is None:
+        if of == wider and matching_rows is not None:
+            every: list[SiteSums] | None = [SiteSums.of(row) for row in matching_rows]
+        else:
+            kind = "sums of a search" if of.search else "sums"  # which would displace those that many ask for
+            every = self._jobs.soon((kind, wider), partial(self._model.site_sums, wider), _SOON_S)
+        if every is None:
             return None
-        every, sources = found
 
         def has_verdict(sums: SiteSums) -> bool:
             is_decided = of.verdict == DECIDED and sums.state in (SiteClass.LLM, SiteClass.HUMAN)
@@ -146,7 +165,7 @@ class SitePages:
             "total": {name: sum(getattr(sums, name) for sums in matching) for name in _SUMS},
             "verdict": _counts((sums.state, sums.sites) for sums in every if has_detector(sums)),
             "detector": _counts((sums.detector, sums.sites) for sums in every if has_verdict(sums)),
-            "source": sources,
+            "source": self._jobs.soon(("sources",), self._model.sources, _SOON_S) or {},
             "label": _counts((label, 1) for label in labels.values()),
         }
 
@@ -200,11 +219,10 @@ class SitePages:
         return self._jobs.soon(("likely",), find, 2.0) or {}
 
 
-def state_of(row: Mapping[str, Any]) -> str:
+def verdict_words(row: Mapping[str, Any]) -> str:
     """What the verdict of a site says to people."""
-    if row["verdict"] in (SiteClass.LLM, SiteClass.HUMAN):
-        return f"decided {row['verdict']}"
-    return "open" if row["scored"] else "not judged"
+    state = state_of(row["verdict"], row["scored"])
+    return f"decided {state}" if state in (SiteClass.LLM, SiteClass.HUMAN) else state
 
 
 def csv_of(name: str, rows: Sequence[Data]) -> bytes:

@@ -3,16 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import xxhash
 
 from replay.compare.flips import texts_of
+from replay.rows.site_table import read_sites
+from replay.runs.lookup import names_to_read
+from scoring.estimate.reviewed_share import FEWEST_LABELS
+from scoring.rates.settings import RateSettings
+from scoring.rates.split_rates import llm_probabilities
 from stream.log.contract import Log, partition_of
 from stream.processing.topic_reader import records_of
 from stream.schema.records import SiteState, Verdict
 from stream.schema.runs import RunNames
 from stream.schema.vocabulary import PageClass
+from stream.text.user_errors import FarmwatchError
+from stream.text.wording import counted
+
+
+class DrawnReview(NamedTuple):
+    """The pages of a sample; from how many sites it was drawn, and how many were drawn."""
+
+    lines: list[dict[str, Any]]
+    of: int
+    sites: int
+
+
+def draw_review(
+    log: Log, settings: RateSettings, sites: int, pages: int, now_ms: int, seed: int = 0, run: str = ""
+) -> DrawnReview:
+    """Draw this many sites of a run with `pages` articles of each.
+
+    Raises FarmwatchError for a log that has fewer than a review needs.
+    """
+    rows = {row.site: row for row in read_sites(log, run)}
+    likely = llm_probabilities(list(rows.values()), settings, now_ms)
+    if len(likely) < FEWEST_LABELS:
+        raise FarmwatchError(f"{counted(len(likely), 'site')} with a scored article: a review needs {FEWEST_LABELS}")
+    chosen = [rows[site] for site in drawn_sites(rows, likely, sites, seed)]
+    lines = list(sample_lines(log, names_to_read(log, run), chosen, pages, seed, now_ms))
+    return DrawnReview(lines, len(likely), len(chosen))
 
 
 def drawn_sites(rows: Mapping[str, SiteState], likely: Mapping[str, float], number: int, seed: int) -> list[str]:

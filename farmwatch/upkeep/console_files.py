@@ -11,7 +11,7 @@ from stream.schema.forgotten import Forgotten
 
 INDEX = "console.sqlite"
 INDEX_VERSION = 5  # of its tables; another one is rebuilt
-LABELS = "labels.jsonl"
+LABELS, REVIEW, REVIEW_LABELS = "labels.jsonl", "review.jsonl", "review-labels.jsonl"  # of flips; of drawn sites
 SITE_TABLES = ("site", "page", "visit", "judged", "score", "letter", "settlement")  # of the index, with a column `site`
 
 
@@ -23,9 +23,10 @@ def forget_in_files(folder: Path, forgotten: Forgotten) -> None:
                 forget_in_index(db, forgotten)
         if not is_current:  # the console makes it anew
             index.unlink()
-    if (labels := folder / LABELS).exists():
-        with closing(LabelsFile(labels)) as file:
-            file.forget(forgotten.covers)
+    for name in (LABELS, REVIEW, REVIEW_LABELS):
+        if (labels := folder / name).exists():
+            with closing(LabelsFile(labels)) as file:
+                file.forget(forgotten.covers)
 
 
 def index_version(db: sqlite3.Connection) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 
 from PIL import Image
 
@@ -26,9 +28,12 @@ _PICTURES = {
 def main(target: Path) -> None:
     """Run the demo and write the pictures."""
     target.mkdir(exist_ok=True)
-    with TemporaryDirectory() as folder:
-        run_demo(Path(folder) / "kept")
-        config = load(Path(folder) / "kept" / "farmwatch.toml", environment={}).config
+    kept = Path(gettempdir()) / "farmwatch-demo"  # the pictures have this name
+    with TemporaryDirectory() as folder, ExitStack() as end:
+        kept.mkdir()
+        end.callback(shutil.rmtree, kept)
+        run_demo(kept)
+        config = load(kept / "farmwatch.toml", environment={}).config
         replay(config, "--ruleset", "c4")
         _write(target, config, Path(folder))
 

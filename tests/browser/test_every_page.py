@@ -20,8 +20,10 @@ Found = TypeVar("Found")
 # The size and the colours of a screen matter to few rules
 _SCREENS: tuple[tuple[int, Literal["light", "dark"], list[str] | None], ...] = (
     (1280, "light", None),
-    (400, "dark", ["color-contrast", "scrollable-region-focusable", "target-size"]),
+    (390, "dark", ["color-contrast", "scrollable-region-focusable", "target-size"]),
 )
+_OFF_SCREEN = """() => [...document.querySelectorAll("button")].filter(button => button.checkVisibility()
+    && button.getBoundingClientRect().right > innerWidth).map(button => button.textContent)"""
 _HOLD = """async () => {
     source.close();
     while (fetching) await new Promise(done => setTimeout(done, 20));
@@ -102,6 +104,7 @@ def unfit(page: Page) -> list[str]:
         show(page, width, scheme)
         if page.evaluate("document.scrollingElement.scrollWidth") > width:
             faults.append(f"{width}: wider than the screen")
+        faults += [f"{width}: off the screen: {button}" for button in page.evaluate(_OFF_SCREEN)]
     page.evaluate(_DROP_ALIKE)
     page.evaluate(AXE_SCRIPT)
     for width, scheme, rules in _SCREENS:

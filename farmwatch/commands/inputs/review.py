@@ -12,12 +12,9 @@ from cyclopts.validators import Number
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
-from farmwatch.labels.review import drawn_sites, sample_lines
+from farmwatch.labels.review import draw_review
 from farmwatch.terminal.messages import message, put_json
-from replay.rows.site_table import read_sites
-from replay.runs.lookup import names_to_read
 from scoring.estimate.reviewed_share import FEWEST_LABELS
-from scoring.rates.split_rates import llm_probabilities
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.wording import counted
 
@@ -43,24 +40,18 @@ def review(
         raise UsageError(f"--sites {sites}: a review needs {FEWEST_LABELS} sites or more; 100 are a good start")
     config = common.load().config
     with opened(config) as log:
-        rows, now_ms = {row.site: row for row in read_sites(log, run)}, int(time.time() * 1000)
-        likely = llm_probabilities(list(rows.values()), config.rate, now_ms)
-        if len(likely) < FEWEST_LABELS:
-            raise FarmwatchError(
-                f"{counted(len(likely), 'site')} with a scored article: a review needs {FEWEST_LABELS}"
-            )
-        chosen = [rows[site] for site in drawn_sites(rows, likely, sites, seed)]
-        lines = list(sample_lines(log, names_to_read(log, run), chosen, pages, seed, now_ms))
+        drawn = draw_review(log, config.rate, sites, pages, int(time.time() * 1000), seed, run)
+    lines = drawn.lines
     try:
         out.write_bytes(msgspec.json.Encoder().encode_lines(lines))
     except OSError as error:
         raise FarmwatchError(f"--out {out}: cannot be written: {error.strerror or error}") from error
     sampled = len({line["site"] for line in lines})
     if json:
-        put_json({"out": str(out), "articles": len(lines), "sites": sampled, "of": len(likely)})
-    message(f"{out}: {counted(len(lines), 'article')} of {counted(sampled, 'site')}, of {len(likely):,}")
-    if sampled < len(chosen):
-        message(f"left out: {counted(len(chosen) - sampled, 'site')} whose articles are no longer in the log")
+        put_json({"out": str(out), "articles": len(lines), "sites": sampled, "of": drawn.of})
+    message(f"{out}: {counted(len(lines), 'article')} of {counted(sampled, 'site')}, of {drawn.of:,}")
+    if sampled < drawn.sites:
+        message(f"left out: {counted(drawn.sites - sampled, 'site')} whose articles are no longer in the log")
     labels = out.with_name(f"{out.stem}-labels.jsonl")
     message(f"next: farmwatch label {out} --out {labels}")
     message(f"then: set rate.review to {labels}")

@@ -62,9 +62,13 @@ def run_demo(kept: Path) -> dict[str, Any]:
                 return str(answer.read().decode())
 
         page(f"answer.json?token={token}")
-        wait_until(lambda: json.loads(page("sites.json"))["no_page"], "the console has read the log")
+
+        def no_page() -> dict[str, str]:
+            return {row["site"]: row["no_page"] for row in json.loads(page("sites.json"))["sites"] if row["no_page"]}
+
+        wait_until(no_page, "the console has read the log")
         served = json.loads(page("answer.json"))
-        served["no_page"] = json.loads(page("sites.json"))["no_page"]
+        served["no_page"] = no_page()
         served["site"] = page("site?site=members.closedshelf.example")
         process.send_signal(signal.SIGINT)
         printed: dict[str, Any] = json.loads(process.communicate(timeout=60)[0])

@@ -170,3 +170,15 @@ def test_static_files_need_no_token_and_others_are_not_served(finished: str, tmp
     *found, up, encoded, folder = browse(finished, tmp_path, visit)
     assert len(found) == 4 and {answer.status for answer in found} == {200}
     assert {answer.status for answer in (up, encoded, folder)} == {404}
+
+
+def test_a_program_sends_the_token_in_a_header(finished: str, tmp_path: Path) -> None:
+    """The twins answer to `Authorization: Bearer`; a wrong token, or another kind, is refused with words."""
+
+    async def visit(browser: Browser) -> list[Answer]:
+        sent = (f"Bearer {TOKEN}", f"bearer  {TOKEN}", "Bearer no", f"Basic {TOKEN}", "Bearer ", "")
+        return [await browser.get("/sites.json", headers={"Authorization": header}) for header in sent]
+
+    answers = browse(finished, tmp_path, visit, known=False)
+    assert [answer.status for answer in answers] == [200, 200, 401, 401, 401, 401]
+    assert answers[0].json["sites"] and "Bearer" in answers[-1].json["error"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from crawler.frontier.rows import SiteRow
+from farmwatch.config.config import load
 from farmwatch.console.replays import Replays
 from filters.rules.ruleset import load_ruleset
 from replay.rows.site_table import read_sites
@@ -92,6 +94,8 @@ def test_a_comparison_is_that_of_the_command(farmwatch: Runner, world: CutoverWo
     said = ran.json
     assert {**found.json, "at": 0} == {**said, "at": 0, "labelled": 0, "labels": []}
     assert page.status == 200 and "article in A" in page.text and found.json["pages"]["common"] == 60
+    flips = [(int(number), place) for place, number in re.findall(r'flip"><a href="#(\w+)">(\d+)</a>', page.text)]
+    assert flips == [(said["pages"]["a_only_article"], "out")] and 'id="out"' in page.text
     assert unknown.status == 404 and "no run" in unknown.text
 
 
@@ -250,7 +254,7 @@ def test_a_skipped_page_stays_skipped_and_the_comparison_counts_labels(world: Cu
 
 
 def test_a_mistake_in_a_text_of_rules_is_said_without_a_path(world: CutoverWorld, tmp_path: Path) -> None:
-    """The message has the name that was given and the place of the mistake; the page leads back."""
+    """On the page of the form, which keeps the text: the name that was given, and the place of the mistake."""
 
     async def visit(browser: Browser) -> list[Answer]:
         form = await browser.form("/rulesets", called="mine", text="[rules.min_tokens")
@@ -266,5 +270,40 @@ def test_a_mistake_in_a_text_of_rules_is_said_without_a_path(world: CutoverWorld
     assert (mistake.status, nameless.status, empty.status) == (400, 400, 400)
     said = mistake.text.partition("<main")[2]
     assert "mine.toml: not TOML" in said and str(tmp_path.parent.parent) not in said
-    assert 'href="/rulesets?b=c4">Back' in said and "/tmp" not in said
+    assert "[rules.min_tokens</textarea>" in said and 'value="mine"' in said and "live.js" not in mistake.text
+    assert 'href="/rulesets.json?b=c4"' in mistake.text and "/tmp" not in said
     assert "24 letters" in nameless.text and "choose a ruleset" in empty.text
+
+
+def test_a_review_is_labelled_by_key_and_undone(finished: str, tmp_path: Path) -> None:
+    """Labels go to the file that `rate.review` names; undo takes the last one back, and shows its page again."""
+    labels, sample = tmp_path / "said.jsonl", Path(finished.partition(":")[2]) / "review.jsonl"
+    drawn = {"drawn": 60, "drawn_at": 5}
+    lines = [{"fetch_id": f"f{n}", "url": "https://x/", "site": f"s{n}", "text": f"t{n}", **drawn} for n in range(3)]
+    sample.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    flags = [f"log.url={finished}", f"log.partitions={PARTITIONS}", f"rate.review={labels}"]
+    labels.touch()
+    config = load(flags=flags, environment={}).config
+
+    async def visit(browser: Browser) -> list[Any]:
+        of = {"of": "review"}
+        form = await browser.form("/label?of=review", **of, said="")
+        for name, answer in (("f0", "l"), ("f1", "h")):
+            await browser.post("/label", {**form, "fetch_id": name, "answer": answer})
+        third = (await browser.get("/label.json", of)).json
+        undo = {**form, "fetch_id": third["last"]["fetch_id"], "said": third["last"]["said"], "at": "1"}
+        back = await browser.post("/label", {**undo, "answer": "undo"})
+        page = await browser.get(back.headers["Location"])
+        few = await browser.post("/label/draw", {**form, "sites": "60"}, {"Origin": f"http://{browser.host}"})
+        return [third, page, (await browser.get("/label.json", of)).json, few]
+
+    third, page, second, few = browse(finished, tmp_path, visit, config=config)
+    assert (third["at"], third["labelled"], third["last"]["at"]) == (2, 2, 1)
+    assert ">t1<" in page.text and (second["at"], second["labelled"], second["last"]["at"]) == (1, 1, 0)
+    said = [json.loads(line) for line in labels.read_text().splitlines()]
+    assert [(one["fetch_id"], one["label"], one["drawn"]) for one in said] == [
+        ("f0", "llm", 60),
+        ("f1", "human", 60),
+        ("f1", "", 0),
+    ]
+    assert few.status == 503 and "a review needs 50" in few.text and sample.read_text().count("\n") == 3

@@ -1,0 +1,155 @@
+"""The console's page on which people label, without verdicts: pages on which two runs differ, or those of a review."""
+
+from __future__ import annotations
+
+import getpass
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from farmwatch.config.config import Config
+from farmwatch.config.member_names import names_folder
+from farmwatch.labels.judgements import ANSWERS, Judgement, LabelSample, SamplePage, judgement, retraction
+from farmwatch.labels.labels_file import LabelsFile
+from farmwatch.labels.review import draw_review
+from farmwatch.labels.session import Session
+from farmwatch.runs.comparison_words import label_lines
+from farmwatch.upkeep.console_files import LABELS, REVIEW, REVIEW_LABELS
+from replay.compare.comparison import Comparison
+from scoring.estimate.reviewed_share import FEWEST_LABELS
+from stream.log.contract import Clock, Log
+from stream.log.private_folders import give_to_owner
+from stream.text.user_errors import NotFound, UsageError
+
+UNDO = "undo"
+_OF_REVIEW = {"of": "review"}
+_ARTICLES = 3  # of a drawn site
+Query = Mapping[str, str]
+Compared = Callable[[Query], Comparison]  # raises NotFound, Working
+
+
+class _Sample(NamedTuple):
+    """Pages to label, the fields of the address that name them, and the file of their labels."""
+
+    pages: list[SamplePage]
+    where: dict[str, str]
+    file: Path
+
+
+class LabelPages:
+    """Answers the requests for this page."""
+
+    def __init__(self, log: Log, config: Config, compared: Compared, clock: Clock) -> None:
+        self._log, self._config, self._compared, self._clock = log, config, compared, clock
+        self._lock = threading.Lock()  # of the labels files, which one writer has at a time
+        folder = names_folder(config)
+        self._labels, self._review = folder / LABELS, folder / REVIEW
+        in_force = Path(config.rate.review).expanduser() if config.rate.review else folder
+        self._review_labels = in_force / REVIEW_LABELS if in_force.is_dir() else in_force
+
+    def label(self, query: Query) -> dict[str, Any]:
+        """A page of the sample without its verdicts: the one at `at`, or the next one after `after` without a label.
+
+        Raises NotFound, Working.
+        """
+        sample = self._sample(query)
+        pages, by = sample.pages, getpass.getuser()
+        with self._opened(sample.file) as labels:
+            session, of_person = Session(pages, labels, by, self._clock), labels.of(by)
+            wanted = query.get("at", "")[:9]
+            after = query.get("after", "")[:9]
+            later = range(int(after) + 1, len(pages)) if after.isdecimal() else ()
+            following = (number for number in later if pages[number].fetch_id not in of_person)
+            at = int(wanted) if wanted.isdecimal() and int(wanted) < len(pages) else next(following, session.number)
+            page = None if at is None else pages[at]
+            said = "" if page is None else _words_of(of_person.get(page.fetch_id))
+            return {
+                "where": sample.where,
+                "at": at,
+                "of": len(pages),
+                "labelled": session.labelled,
+                "page": None if page is None else msgspec.to_builtins(page, str_keys=True),
+                "said": said,
+                "last": None if said else _last(pages, of_person),
+                "answers": {key: answer.words for key, answer in ANSWERS.items()},
+                "counts": session.counts(),
+                "changes": [change._asdict() for change in session.changes()] if at is None else [],
+                "file": str(sample.file),
+                "in_force": bool(self._config.rate.review),
+                "already": bool(query.get("already")),
+            }
+
+    def add(self, query: Query) -> bool:
+        """Label a page of the sample; False if another browser or command labelled it since it was shown.
+
+        Raises NotFound for a page that is not in the sample, UsageError, Working.
+        """
+        answer, fetch_id = query.get("answer", ""), query.get("fetch_id", "")
+        sample = self._sample(query)
+        page = next((page for page in sample.pages if page.fetch_id == fetch_id), None)
+        if page is None:
+            raise NotFound("the sample has no such page any more: look at the list again")
+        if answer != UNDO and answer not in ANSWERS:
+            raise UsageError(f"answer: one of {', '.join(ANSWERS)}, {UNDO}")
+        with self._opened(sample.file) as labels:
+            by, now_ms = getpass.getuser(), self._clock()
+            if _words_of(labels.of(by).get(page.fetch_id)) != query.get("said", ""):
+                return False
+            is_undo = answer == UNDO
+            labels.add(retraction(page, by, now_ms) if is_undo else judgement(page, ANSWERS[answer], by, now_ms))
+        return True
+
+    def draw(self, query: Query) -> None:
+        """Draw the sites of a review as `farmwatch review` does; labels of a sample before stay. Raises UsageError."""
+        wanted = query.get("sites", "")[:6]
+        if not wanted.isdecimal() or int(wanted) < FEWEST_LABELS:
+            raise UsageError(f"sites: {FEWEST_LABELS} or more; 100 are a good start")
+        drawn = draw_review(self._log, self._config.rate, int(wanted), _ARTICLES, self._clock())
+        new = self._review.with_suffix(".new")
+        new.touch(0o600)
+        new.write_bytes(msgspec.json.Encoder().encode_lines(drawn.lines))
+        give_to_owner(new)
+        new.replace(self._review)
+
+    def of_comparison(self, comparison: Comparison) -> tuple[int, list[dict[str, Any]]]:
+        """How many pages of its sample are labelled, and what the labels say of the runs."""
+        with self._opened(self._labels) as labels:
+            session = Session(self._flips(comparison), labels, getpass.getuser(), self._clock)
+            return session.labelled, [change._asdict() for change in session.changes()]
+
+    def _sample(self, query: Query) -> _Sample:
+        if query.get("of") == "review":
+            pages = LabelSample(self._review).pages if self._review.exists() else []
+            return _Sample(pages, _OF_REVIEW, self._review_labels)
+        comparison = self._compared(query)
+        return _Sample(self._flips(comparison), {"a": comparison.a.run, "b": comparison.b.run}, self._labels)
+
+    def _flips(self, comparison: Comparison) -> list[SamplePage]:
+        return msgspec.json.Decoder(SamplePage).decode_lines(label_lines(comparison, self._config.log.url))
+
+    @contextmanager
+    def _opened(self, file: Path) -> Iterator[LabelsFile]:
+        file.touch(0o600)  # as the log's own files
+        give_to_owner(file)
+        with self._lock, closing(LabelsFile(file)) as labels:
+            yield labels
+
+
+def _last(pages: list[SamplePage], labels: Mapping[str, Judgement]) -> dict[str, Any] | None:
+    """The page of the sample that was labelled last."""
+    place = {page.fetch_id: number for number, page in enumerate(pages)}
+    last = next((one for one in reversed(labels.values()) if one.fetch_id in place), None)
+    if last is None:
+        return None
+    return {"at": place[last.fetch_id], "fetch_id": last.fetch_id, "said": _words_of(last)}
+
+
+def _words_of(said: Judgement | None) -> str:
+    if said is None:
+        return ""
+    words = {(answer.page_type, answer.label): answer.words for answer in ANSWERS.values()}
+    return words.get((said.page_type, said.label), said.page_type)
