@@ -13,7 +13,7 @@ import msgspec
 
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
-from farmwatch.labels.judgements import ANSWERS, Judgement, LabelSample, SamplePage, judgement, retraction
+from farmwatch.labels.judgements import ANSWERS, LONGEST_NAME, Judgement, LabelSample, SamplePage, judgement, retraction
 from farmwatch.labels.labels_file import LabelsFile
 from farmwatch.labels.review import draw_review
 from farmwatch.labels.session import Session
@@ -57,7 +57,7 @@ class LabelPages:
         Raises NotFound, Working.
         """
         sample = self._sample(query)
-        pages, by = sample.pages, getpass.getuser()
+        pages, by = sample.pages, _person(query)
         with self._opened(sample.file) as labels:
             session, of_person = Session(pages, labels, by, self._clock), labels.of(by)
             wanted = query.get("at", "")[:9]
@@ -69,6 +69,7 @@ class LabelPages:
             said = "" if page is None else _words_of(of_person.get(page.fetch_id))
             return {
                 "where": sample.where,
+                "by": by,
                 "at": at,
                 "of": len(pages),
                 "labelled": session.labelled,
@@ -96,7 +97,7 @@ class LabelPages:
         if answer != UNDO and answer not in ANSWERS:
             raise UsageError(f"answer: one of {', '.join(ANSWERS)}, {UNDO}")
         with self._opened(sample.file) as labels:
-            by, now_ms = getpass.getuser(), self._clock()
+            by, now_ms = _person(query), self._clock()
             if _words_of(labels.of(by).get(page.fetch_id)) != query.get("said", ""):
                 return False
             is_undo = answer == UNDO
@@ -122,11 +123,12 @@ class LabelPages:
             return session.labelled, [change._asdict() for change in session.changes()]
 
     def _sample(self, query: Query) -> _Sample:
+        by = {"by": _person(query)} if query.get("by") else {}
         if query.get("of") == "review":
             pages = LabelSample(self._review).pages if self._review.exists() else []
-            return _Sample(pages, _OF_REVIEW, self._review_labels)
+            return _Sample(pages, _OF_REVIEW | by, self._review_labels)
         comparison = self._compared(query)
-        return _Sample(self._flips(comparison), {"a": comparison.a.run, "b": comparison.b.run}, self._labels)
+        return _Sample(self._flips(comparison), {"a": comparison.a.run, "b": comparison.b.run} | by, self._labels)
 
     def _flips(self, comparison: Comparison) -> list[SamplePage]:
         return msgspec.json.Decoder(SamplePage).decode_lines(label_lines(comparison, self._config.log.url))
@@ -139,7 +141,15 @@ class LabelPages:
             yield labels
 
 
-def _last(pages: list[SamplePage], labels: Mapping[str, Judgement]) -> dict[str, Any] | None:
+def _person(query: Query) -> str:
+    """Who labels: a name that was given, or the account of the console. Raises UsageError."""
+    by = query.get("by", "").strip()
+    if len(by) > LONGEST_NAME or not by.isprintable():
+        raise UsageError(f"by: up to {LONGEST_NAME} characters that print")
+    return by or getpass.getuser()
+
+
+def _last(pages: list[SamplePage], labels: dict[str, Judgement]) -> dict[str, Any] | None:
     """The page of the sample that was labelled last."""
     place = {page.fetch_id: number for number, page in enumerate(pages)}
     last = next((one for one in reversed(labels.values()) if one.fetch_id in place), None)

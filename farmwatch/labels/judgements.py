@@ -16,6 +16,7 @@ from farmwatch.terminal.jsonl import JsonLines
 from stream.schema.vocabulary import PageClass, Truth
 from stream.text.user_errors import FarmwatchError
 
+LONGEST_NAME = 64  # of a person who labels
 OTHER = "other"  # page_type of other pages than articles
 
 

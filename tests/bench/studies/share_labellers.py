@@ -45,7 +45,7 @@ def main() -> None:
     """Print a line for each case."""
     draws = argument(1, 400)
     for case in CASES:
-        pairs = [_reviewed(np.random.default_rng(seed), case) for seed in range(draws)]
+        pairs = [reviewed_case(np.random.default_rng(seed), case) for seed in range(draws)]
         said = "  ".join(
             f"{name} {_summary([pair[at] for pair in pairs])}" for at, name in enumerate(("model", "vote"))
         )
@@ -56,7 +56,9 @@ def main() -> None:
         print(f"  ten more labels widen the interval: {_widened(share, draws)}", flush=True)
 
 
-def _reviewed(rng: np.random.Generator, case: Case) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+def reviewed_case(
+    rng: np.random.Generator, case: Case
+) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
     """Share less the truth, and whether and how wide the interval is, by the model and by the vote."""
     f, is_llm = _web(rng, case.share)
     chosen = rng.choice(WEB, case.labelled, replace=False)
