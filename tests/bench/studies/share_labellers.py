@@ -15,6 +15,7 @@ from scoring.estimate.definitions import SITES
 from scoring.estimate.reviewed_share import FEWEST_LABELS, Review, ReviewedShare, reviewed_share
 from tests.bench.timing import argument
 
+Found = tuple[float, float, float]  # share less the truth, whether the interval covers it, and its width
 WEB = 600
 ERRORS = (0.05, 0.2)
 
@@ -56,10 +57,8 @@ def main() -> None:
         print(f"  ten more labels widen the interval: {_widened(share, draws)}", flush=True)
 
 
-def reviewed_case(
-    rng: np.random.Generator, case: Case
-) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """Share less the truth, and whether and how wide the interval is, by the model and by the vote."""
+def reviewed_case(rng: np.random.Generator, case: Case) -> tuple[Found, Found]:
+    """By the model of errors, and by the vote of the majority."""
     f, is_llm = _web(rng, case.share)
     chosen = rng.choice(WEB, case.labelled, replace=False)
     low, high = ERRORS
@@ -86,7 +85,7 @@ def reviewed_case(
     return found[0], found[1]
 
 
-def _perfect(rng: np.random.Generator, share: float, labelled: int) -> tuple[float, float, float]:
+def _perfect(rng: np.random.Generator, share: float, labelled: int) -> Found:
     f, is_llm = _web(rng, share)
     y = np.full(WEB, np.nan)
     chosen = rng.choice(WEB, labelled, replace=False)
@@ -123,13 +122,13 @@ def _web(rng: np.random.Generator, share: float) -> tuple[Floats, np.ndarray]:
     return np.clip(np.where(seen, 0.9, 0.05) + rng.normal(0, 0.05, WEB), 0, 1), is_llm
 
 
-def _found(share: ReviewedShare | None, truth: float) -> tuple[float, float, float]:
+def _found(share: ReviewedShare | None, truth: float) -> Found:
     assert share is not None
     point, low, high = share.interval
     return point - truth, float(low <= truth <= high), high - low
 
 
-def _summary(found: list[tuple[float, float, float]]) -> str:
+def _summary(found: list[Found]) -> str:
     bias, covered, width = np.mean(found, axis=0)
     return f"covered {covered:.3f}, width {width:.3f}, bias {bias:+.3f}"
 

@@ -98,7 +98,7 @@ def test_labels_of_one_kind_that_contradict_the_flags_are_named() -> None:
         assert (line.look_low or 0) < (line.low or 0) or (line.look_high or 1) > (line.high or 1)
     old = Review({}, 0, 0, 1, too_old=60)
     few, too_old = rate_lines(rows, RateQuery(review=old))[0].remarks[1:3]
-    assert (few.facts["needed"], too_old.facts["labels"]) == (50, 60)
+    assert (few.facts["needed"], too_old.facts["labels"]) == (20, 60)
 
 
 def test_labels_count_for_domains_and_results() -> None:
