@@ -60,8 +60,8 @@ _WORDS = {
     RemarkKind.LABELLED: "by {number:,} labelled site{s} of {day} ({who}), to renew by {until}",
     RemarkKind.LABELLERS_DIFFER: "labellers differ, which makes the interval {times:.1f} times as wide",
     RemarkKind.FEW_TWICE: "labels are taken as true: {twice} sites have two labellers, {needed} tell who errs",
-    RemarkKind.WIDER: "a wider interval than by flags alone, which take the detector's errors as known: {against} of"
-    " {number} labels contradict the flags",
+    RemarkKind.WIDER: "a wider interval than by flags alone, which take the detector's errors as known",
+    RemarkKind.AGAINST_FLAGS: "{against} of {number} labels contradict the flags: each widens the interval",
     RemarkKind.UNLABELLED: "{labelled} of {drawn} drawn sites labelled: the others may be of either kind",
     RemarkKind.NO_RATE: "no rate: no site could be classified",
     RemarkKind.FEW_FOR_A_RATE: "too few sites for a rate: {llm} of {number} classifiable site{s} called llm ("

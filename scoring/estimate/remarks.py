@@ -53,6 +53,7 @@ class RemarkKind(StrEnum):
     LABELLERS_DIFFER = auto()
     FEW_TWICE = auto()
     WIDER = auto()
+    AGAINST_FLAGS = auto()
     UNLABELLED = auto()
     WITHOUT_LABELS = auto()
 

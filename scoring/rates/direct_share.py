@@ -209,6 +209,7 @@ def by_review(
         return msgspec.structs.replace(direct, remarks=(*headline, *added, *others))
     agree = agreement(sites, reviewed.moves)
     ends = ends_of(*reviewed.interval, math.sqrt(agree.effect), every_look(number, confidence))
+    is_wider = ends["high"] - ends["low"] > (direct.high or 1.0) - (direct.low or 0.0)
     missing = review.unlabelled  # they may be of either kind
     ends = {name: round((1 - missing) * end + missing * name.endswith("high"), PLACES) for name, end in ends.items()}
     share, low, high = reviewed.interval.point, ends["low"], ends["high"]
@@ -216,14 +217,16 @@ def by_review(
     added = [_labelled(review, number)]
     if reviewed.widened > 1:
         added.append(Remark.of(RemarkKind.LABELLERS_DIFFER, times=reviewed.widened))
-    elif len(review.labels) > 1 and review.twice < FEWEST_TWICE:
-        added.append(Remark.of(RemarkKind.FEW_TWICE, twice=review.twice, needed=FEWEST_TWICE))
-    added += _few_clusters(agree)
     if missing:
         added.append(Remark.of(RemarkKind.UNLABELLED, labelled=len(review.sites), drawn=review.drawn))
-    against = int((np.abs(labels - likely) > 0.5).sum())  # NaN is not
-    if direct.share is not None and high - low > (direct.high or 1.0) - (direct.low or 0.0):
-        added.append(Remark.of(RemarkKind.WIDER, against=against, number=number))
+    if definition not in BY_LABELS:
+        if is_wider and direct.share is not None:
+            added.append(Remark(RemarkKind.WIDER))
+        if against := int((np.abs(labels - likely) > 0.5).sum()):  # NaN is not
+            added.append(Remark.of(RemarkKind.AGAINST_FLAGS, against=against, number=number))
+    if len(review.labels) > 1 and review.twice < FEWEST_TWICE:
+        added.append(Remark.of(RemarkKind.FEW_TWICE, twice=review.twice, needed=FEWEST_TWICE))
+    added += _few_clusters(agree)
     if high - low > WIDEST:
         by_labels = Remark(RemarkKind.REVIEWED_SHARE, facts)
         return msgspec.structs.replace(direct, remarks=(*headline, by_labels, *added, *others))
