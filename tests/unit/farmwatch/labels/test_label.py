@@ -300,14 +300,14 @@ def test_what_counts_is_what_was_said_last(tmp_path_factory: pytest.TempPathFact
 
 def test_another_person_labels_the_same_pages_in_the_same_file(label: Keys, farmwatch: Runner, sample: Path) -> None:
     """Each resumes at his own pages, and undoes his own labels only."""
-    label("aa", "--operator", "ada")
+    label("aa")
     Path("keys").write_text("nu")
     assert farmwatch("label", sample, "--operator", "bob", "--answers", "keys").out.startswith("0 of 3")
     assert [(line["by"], line["page_type"]) for line in lines()] == [
         *[("ada", "article")] * 2,
         *[("bob", "other"), ("bob", "")],
     ]
-    assert label("n", "--operator", "ada").out.startswith("3 of 3")
+    assert label("n").out.startswith("3 of 3")
 
 
 def test_a_labels_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
