@@ -21,13 +21,13 @@ from scoring.rates.canary import is_canary
 from stream.log.contract import At, Log
 from stream.processing.topic_reader import records_of
 from stream.schema.control import Control
-from stream.schema.records import Page, RatePoint, Record, Score, Verdict
+from stream.schema.records import Hit, Page, RatePoint, Record, Score, Verdict
 from stream.schema.runs import shown_run
-from stream.schema.topics import PAGES, SCORES
+from stream.schema.topics import HITS, PAGES, SCORES
 from stream.text.times import day_ms
 from stream.text.user_errors import NotFound
 
-What = Literal["pages", "verdicts", "scores", "sites", "rate"]
+What = Literal["hits", "pages", "verdicts", "scores", "sites", "rate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,8 @@ _POINT |= {"share_low_once": "low", "share_high_once": "high"}
 def columns_of_table(what: What, html_cap_bytes: int) -> list[Column[Any]]:
     """The columns of a table; the text of a page above the cap is null."""
     match what:
+        case "hits":
+            return columns_of(Hit, renamed={"id": "hit_id"})
         case "pages":
             html: Column[Page] = Column("html", "text", lambda page: html_of(page, html_cap_bytes))
             return [*columns_of(Page, "body", "headers", renamed={"id": "fetch_id"}), html]
@@ -98,15 +100,15 @@ def incomplete_before(log: Log, what: What, window: ExportWindow, run: str, now_
 
 def topic_of(log: Log, what: What, run: str) -> str:
     """The topic of a table if retention removes its records by age; "" for a compacted one. Raises NotFound."""
-    topic = {"pages": PAGES, "verdicts": names_to_read(log, run).verdicts}.get(what, "")
+    topic = {"hits": HITS, "pages": PAGES, "verdicts": names_to_read(log, run).verdicts}.get(what, "")
     if topic and topic not in log.topics():
         raise NotFound(f"the log has no topic {topic} yet: nothing to export")
     return topic
 
 
 def _in_window(log: Log, what: What, window: ExportWindow, run: str) -> Iterator[Record]:
-    kind: type[Page | Verdict | Score]
-    kind = {"pages": Page, "verdicts": Verdict, "scores": Score}[what]  # type: ignore[assignment]
+    kind: type[Hit | Page | Verdict | Score]
+    kind = {"hits": Hit, "pages": Page, "verdicts": Verdict, "scores": Score}[what]  # type: ignore[assignment]
     topic = topic_of(log, what, run) or SCORES
     for partition, end in enumerate(log.end(topic) if topic in log.topics() else ()):
         for _, record in records_of(kind, log.read_all({At(topic, partition): (0, end)})):

@@ -30,6 +30,19 @@ def opened(config: Config, *, write: bool = False, create: bool = False, is_mask
     LogUnavailable, and FarmwatchError for an unavailable broker or a missing log: a read-only command must not answer
     from an empty log in the wrong folder.
     """
+    log = open_checked(config, write=write, create=create, is_masked=is_masked)
+    unreadable = UnreadableCounter()
+    try:
+        with reporting_to(unreadable):
+            yield log
+    finally:
+        log.close()
+        for line in unreadable.lines():
+            message(one_line(f"{line}; see `farmwatch doctor`"))
+
+
+def open_checked(config: Config, *, write: bool = False, create: bool = False, is_masked: bool = True) -> Log:
+    """As `opened`, for a caller that closes the log and receives unreadable records."""
     if not create and not log_exists(config):
         raise FarmwatchError(
             f"{config.log.url}: there is no log yet; `up`, `search`, `crawl --hits` or `import` makes one."
@@ -37,15 +50,12 @@ def opened(config: Config, *, write: bool = False, create: bool = False, is_mask
         )
     require_broker(config)  # only roles wait for the broker
     log = open_configured(config, read_only=not (write or create), is_masked=is_masked)
-    unreadable = UnreadableCounter()
     try:
         refuse_unfinished(log)
-        with reporting_to(unreadable):
-            yield log
-    finally:
+    except BaseException:
         log.close()
-        for line in unreadable.lines():
-            message(one_line(f"{line}; see `farmwatch doctor`"))
+        raise
+    return log
 
 
 def open_configured(config: Config, *, read_only: bool = False, is_masked: bool = True) -> Log:

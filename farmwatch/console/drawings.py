@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -19,16 +19,18 @@ Draw = Callable[[Data], Markup]
 
 
 class Drawing(NamedTuple):
-    """A picture of the page `view`. `save` draws it as a file, where it has its words in it."""
+    """A picture of the page `view`. `save` draws it as a file, which has no page around it."""
 
     view: str
     draw: Draw
     save: Draw
 
 
-def group_of(line: Data) -> str:
-    """What a line of the share is of."""
-    return f"{line['by']} {line['group']}" if line["by"] else "all sites"
+def _names(lines: Sequence[Data]) -> list[str]:
+    """What each line of the share is of; with its ruleset where several lines are of the same."""
+    names = [f"{line['by']} {line['group']}" if line["by"] else "all sites" for line in lines]
+    many = {name for name, number in Counter(names).items() if number > 1}
+    return [f"{name}, {line['digest'][:8]}" if name in many else name for name, line in zip(names, lines, strict=True)]
 
 
 def verdict_parts(line: Data) -> list[Part]:
@@ -45,15 +47,16 @@ def reason_parts(line: Data) -> list[Part]:
 
 
 def _share(data: Data) -> Markup:
-    largest = sorted(data["lines"], key=lambda line: -line["scored_sites"])[:_LINES]
-    rows = [
-        Interval(
-            group_of(line), line["share"], line["low"], line["high"], f"of {counted(line['scored_sites'], 'site')}"
-        )
-        for line in data["lines"]
-        if line in largest
-    ]
-    return shares("Share of LLM sites" + (f" by {data['by']}" if data["by"] else ""), rows)
+    lines = data["lines"]
+    largest = sorted(range(len(lines)), key=lambda n: -lines[n]["scored_sites"])[:_LINES]
+    names = _names(lines)
+    rows = [_interval(names[n], lines[n]) for n in sorted(largest)]
+    title = f"Share of LLM sites by {data['by']}" if data["by"] else "Share of LLM sites"
+    return shares(title, rows, is_headline=len(rows) == 1 and not data["by"])
+
+
+def _interval(name: str, of: Data) -> Interval:
+    return Interval(name, of["share"], of["low"], of["high"], f"of {counted(of['scored_sites'], 'site')}")
 
 
 def _funnel(data: Data) -> Markup:
@@ -73,12 +76,7 @@ def _test(data: Data) -> Markup:
 
 
 def _shares(data: Data) -> Markup:
-    rows = []
-    for name in ("A", "B"):
-        side = data[name.lower()]
-        share, low, high = (side["estimate"][end] for end in ("share", "low", "high"))
-        of = f"of {counted(side['estimate']['scored_sites'], 'site')}"
-        rows.append(Interval(f"{name}: {side['run']}", share, low, high, of))
+    rows = [_interval(f"{name}: {data[name.lower()]['run']}", data[name.lower()]["estimate"]) for name in ("A", "B")]
     return shares("Shares of two runs", rows)
 
 
@@ -88,10 +86,7 @@ def _trend(data: Data) -> Markup:
 
 
 def _parts(view: str, title: str, parts: Callable[[Data], list[Part]]) -> Drawing:
-    def draw(data: Data, *, has_legend: bool = False) -> Markup:
-        return whole(title, parts(data), has_legend=has_legend)
-
-    return Drawing(view, draw, partial(draw, has_legend=True))
+    return Drawing(view, lambda data: whole(title, parts(data)), lambda data: bars(title, parts(data)))
 
 
 def _alike(view: str, draw: Draw) -> Drawing:

@@ -17,8 +17,8 @@ from markupsafe import Markup
 from stream.text.times import DAY_MS
 from stream.text.wording import one_line
 
-_ROW, _LINE = 44, 22  # px: a row of a chart, and of a legend
-_TREND, _SCORES, _TOP, _LEAST_STEP = 170, 80, 14, 0.01  # px of curves and above them; between two lines of a grid
+_ROW = 44  # px: a row of a chart
+_TREND, _SCORES, _TOP = 170, 80, 14  # px of curves, and above them
 _LABEL = 24  # letters that stand beside a value on a telephone
 _STEPS_MS = [n * 3_600_000 for n in (1, 2, 3, 6, 12, 24, 48, 7 * 24, 14 * 24, 28 * 24, 182 * 24)]
 _TICKS, _DOTS = 4, 60  # at most, on the axis and on a curve
@@ -75,47 +75,43 @@ def percent(share: float | None) -> str:
     return "–" if share is None else f"{share:.1%}"
 
 
-def shares(title: str, rows: Sequence[Interval]) -> Markup:
-    """A strip from 0 to 100% for each row: its share as a dot, its interval as a band."""
-    is_one, drawn, told = len(rows) == 1, list[Markup](), list[str]()
+def shares(title: str, rows: Sequence[Interval], *, is_headline: bool = False) -> Markup:
+    """A strip from 0 to 100% for each row: its share as a dot, its interval as a band. A headline has the words."""
+    drawn, told = list[Markup](), list[str]()
     for number, row in enumerate(rows):
-        y = number * _ROW + (2 if is_one else 18)
+        y = number * _ROW + (2 if is_headline else 18)
         range_ = f", {percent(row.low)} to {percent(row.high)}" if row.low is not None else ""
         share = "no share" if row.share is None else percent(row.share)
         told.append(f"{row.label}: {share}{range_} {row.said}".strip())
-        if not is_one:
+        if not is_headline:
             label = row.label if len(row.label) <= _LABEL else f"{row.label[: _LABEL - 1]}…"
-            drawn.append(_text(_place(0), y - 5, label))
-            drawn.append(_text(_place(1), y - 5, f"{percent(row.share)}{range_}", "end"))
+            drawn.append(_text(0, y - 5, label))
+            drawn.append(_text(1, y - 5, f"{percent(row.share)}{range_}"))
         drawn.append(_bar(0, 1, y + 4, 8, "track"))
         if row.low is not None and row.high is not None:
             drawn.append(_bar(row.low, row.high, y, 16, "band"))
         if row.share is not None:
             drawn.append(_dot(row.share, y + 8, 6, "point", told[-1]))
-    y = len(rows) * _ROW - (8 if is_one else -6)
-    drawn += [_text(_place(n / 4), y, f"{25 * n}%", _anchor(n / 4)) for n in range(5)]
+    y = len(rows) * _ROW - (8 if is_headline else -6)
+    drawn += [_text(n / 4, y, f"{25 * n}%") for n in range(5)]
     return _picture(title, told, y + 8, drawn)
 
 
-def whole(title: str, parts: Sequence[Part], *, has_legend: bool = False) -> Markup:
-    """One bar of all parts; in the page its legend is text beside it."""
+def whole(title: str, parts: Sequence[Part]) -> Markup:
+    """One bar of all parts; its legend is text beside it."""
     total, until, drawn = sum(part.number for part in parts) or 1, 0, [_bar(0, 1, 0, 24, "track")]
     told = [f"{part.label}: {part.number:,} ({part.number / total:.0%})" for part in parts]
-    for number, part in enumerate(parts):
-        drawn.append(_bar(until / total, (until + part.number) / total, 0, 24, part.look, told[number]))
+    for part, said in zip(parts, told, strict=True):
+        drawn.append(_bar(until / total, (until + part.number) / total, 0, 24, part.look, said))
         until += part.number
-        if has_legend:
-            y = 32 + number * _LINE
-            drawn.append(_tag("rect", x=_place(0), y=y, width=12, height=12, class_=part.look))
-            drawn.append(_text("20", y + 11, told[number]))
-    return _picture(title, told, 32 + _LINE * len(parts) if has_legend else 24, drawn)
+    return _picture(title, told, 24, drawn)
 
 
 def bars(title: str, parts: Sequence[Part]) -> Markup:
     """A bar for each part, as long as its number is of the largest."""
     most, told = max([part.number for part in parts] or [0]) or 1, [f"{part.label}: {part.number:,}" for part in parts]
     drawn = [_bar(0, part.number / most, n * _ROW + 18, 16, part.look, told[n]) for n, part in enumerate(parts)]
-    drawn += [_text(_place(0), n * _ROW + 13, one) for n, one in enumerate(told)]
+    drawn += [_text(0, n * _ROW + 13, one) for n, one in enumerate(told)]
     return _picture(title, told, len(parts) * _ROW, drawn)
 
 
@@ -125,8 +121,7 @@ def trend(title: str, points: Sequence[Point], marks: Sequence[Mark] = ()) -> Ma
     if not known:
         return Markup()
     first, last = min(point.at for point in points), max(point.at for point in points)
-    ends = [end for point in known for end in (point.low, point.share, point.high) if end is not None]
-    low, high, step = _scale(min(ends), max(ends))
+    low, high, step = _scale([end for p in known for end in (p.low, p.share, p.high) if end is not None])
 
     def across(at: int) -> float:
         return (at - first) / (last - first) if last > first else 0.5
@@ -144,7 +139,7 @@ def trend(title: str, points: Sequence[Point], marks: Sequence[Mark] = ()) -> Ma
     for number, mark in enumerate(marks, 1):
         place = _place(across(mark.at))
         drawn.append(_tag("line", mark.text, x1=place, x2=place, y1=_TOP, y2=_TOP + _TREND, class_=f"mark {mark.kind}"))
-        drawn.append(_text(place, _TOP - 3, str(number), "middle"))
+        drawn.append(_text(across(mark.at), _TOP - 3, str(number)))
     told = [f"{_moment(p.at)}: {percent(p.share)}, {percent(p.low)} to {percent(p.high)}" for p in known]
     for point, said in zip(known, told, strict=True):
         x = across(point.at)
@@ -153,11 +148,10 @@ def trend(title: str, points: Sequence[Point], marks: Sequence[Mark] = ()) -> Ma
             drawn.append(_tag("line", x1=_place(x), x2=_place(x), **ends_y, class_="whisker"))
         if len(known) <= _DOTS or versions[point.version] == 1:
             drawn.append(_dot(x, down(point.share or 0.0), 4, "point", said))
-    y = _TOP + _TREND + 18
-    drawn += [_text(_place(across(at)), y, word, _anchor(across(at))) for at, word in _ticks(first, last)]
+    drawn += [_text(across(at), _TOP + _TREND + 18, word) for at, word in _ticks(first, last)]
     marked = [f"{mark.kind} at {_moment(mark.at)}: {mark.text}" for mark in marks]
     range_ = [f"from {told[0]}", f"to {told[-1]}"] if len(known) > 1 else told
-    return _picture(title, [*range_, *marked], y + 6, drawn)
+    return _picture(title, [*range_, *marked], _TOP + _TREND + 24, drawn)
 
 
 def path(title: str, steps: Sequence[Step], bounds: Mapping[str, float], threshold: float | None) -> Markup:
@@ -175,12 +169,12 @@ def path(title: str, steps: Sequence[Step], bounds: Mapping[str, float], thresho
     if threshold is not None:
         told.append(f"flagged above {threshold:.0%}")
         y = middle - _SCORES * threshold
-        drawn += [_level(y, "", "mark"), _text(_place(1), round(y) + 24, told[-1], "end")]
+        drawn += [_level(y, "", "mark"), _text(1, y + 24, told[-1])]
     drawn.append(_curve(list(zip(places, down, strict=False)), (), below, height))
     for x, step, y in zip(places, steps, down, strict=False):
         drawn.append(_dot(x, y if step.p is None else middle - _SCORES * step.p, 4, step.look, step.said))
     for n in {0, len(steps) - 1}:
-        drawn.append(_text(_place(places[n]), below + height + 18, f"page {n + 1}", _anchor(places[n])))
+        drawn.append(_text(places[n], below + height + 18, f"page {n + 1}"))
     return _picture(title, [*told, *(step.said for step in steps)], below + height + 24, drawn)
 
 
@@ -196,7 +190,7 @@ def saved(picture: Markup, style: str) -> str:
 def _level(y: float, words: str, look: str = "grid") -> Markup:
     """A line from side to side, and its words above it."""
     line = _tag("line", x1=_place(0), x2=_place(1), y1=round(y, 1), y2=round(y, 1), class_=look)
-    return line + _text(_place(0), round(y) - 3, words)
+    return line + _text(0, y - 3, words)
 
 
 def _curve(points: Sequence[tuple[float, float]], band: Sequence[tuple[float, float]], top: int, height: int) -> Markup:
@@ -209,10 +203,10 @@ def _curve(points: Sequence[tuple[float, float]], band: Sequence[tuple[float, fl
     return _tag("svg", Markup("").join(inside), **size, preserveAspectRatio="none")
 
 
-def _scale(low: float, high: float) -> tuple[float, float, float]:
+def _scale(shares: Sequence[float]) -> tuple[float, float, float]:
     """The ends of an axis around these shares, and the step between its lines, of which there are six at most."""
-    for step in (_LEAST_STEP, 0.02, 0.05, 0.1, 0.2, 0.25):
-        start, end = int(low / step) * step, -int(-high / step - 0.999999) * step
+    for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.25):
+        start, end = int(min(shares) / step) * step, -int(-max(shares) / step - 0.999999) * step
         if end - start <= 5 * step:
             break
     return start, min(1.0, max(end, start + step)), step
@@ -236,10 +230,6 @@ def _place(part: float) -> str:
     return f"{100 * part:.2f}%"
 
 
-def _anchor(part: float) -> str:
-    return "start" if part < 0.08 else "end" if part > 0.92 else "middle"
-
-
 def _bar(start: float, end: float, y: int, height: int, look: str, said: str = "") -> Markup:
     size = {"x": _place(start), "y": y, "width": _place(end - start), "height": height}
     return _tag("rect", said, **size, class_=look)
@@ -249,8 +239,9 @@ def _dot(x: float, y: float, r: int, look: str, said: str) -> Markup:
     return _tag("circle", said, cx=_place(x), cy=round(y, 1), r=r, class_=look)
 
 
-def _text(x: str, y: float, words: str, anchor: str = "start") -> Markup:
-    return _tag("text", words, x=x, y=y, text_anchor=anchor)
+def _text(part: float, y: float, words: str) -> Markup:
+    anchor = "start" if part < 0.08 else "end" if part > 0.92 else "middle"
+    return _tag("text", words, x=_place(part), y=round(y), text_anchor=anchor)
 
 
 def _picture(title: str, told: Iterable[str], height: float, drawn: Iterable[Markup]) -> Markup:

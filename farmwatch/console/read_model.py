@@ -8,7 +8,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from json import dumps
 from operator import add
 from pathlib import Path
 from types import MappingProxyType
@@ -27,6 +26,7 @@ from farmwatch.console.index_tables import (
     count_letters,
     readers,
 )
+from farmwatch.console.site_filter import SORTS, SiteFilter, SiteSums, conditions_of
 from farmwatch.explain.page_records import FeaturesHead
 from farmwatch.upkeep.console_files import INDEX_VERSION, forget_in_index
 from replay.runs.lookup import names_to_read
@@ -39,15 +39,9 @@ _log = structlog.get_logger()
 _MANY = 10_000  # records that are read within seconds
 _BATCH, _BATCH_BYTES = 2_000, 8_000_000  # records of a transaction, at most
 _CACHE_KIB, _WAL_PAGES = 65_536, 16_384  # while it writes; 64 MiB each
-SORTS = {
-    **{"site": "site", "p_llm": "p_llm(site)", "updated": "updated_at"},
-    **{name: name for name in ("verdict", "hits", "pages", "articles", "scored", "flagged")},
-}
-STATES = ("llm", "human", "open", "not judged")  # what the verdict of a site says to people
-DECIDED, JUDGED = "decided", "judged"  # kinds of sites, and of pages, that are two of the others
+JUDGED = "judged"  # kind of pages: two of the others
 _NONE: Mapping[str, float] = MappingProxyType({})
-_FEW = 2_000  # sites found by name or source that are sorted; of more, the first are found sooner in order
-_TRIGRAM, _LETTERS = 3, 8  # that the index of names needs; that select enough: a common ending costs more
+_EVERY = SiteFilter()
 
 
 class Funnel(NamedTuple):
@@ -59,40 +53,6 @@ class Funnel(NamedTuple):
     scored: int
     sites: int
     decided: int
-
-
-class SiteFilter(NamedTuple):
-    """Which sites: those that have all that is not empty."""
-
-    search: str = ""  # in the name
-    verdict: str = ""  # or one of STATES, or DECIDED
-    source: str = ""
-    detector: str = ""
-    least: int = 0  # articles
-    names: tuple[str, ...] | None = None
-
-
-_EVERY = SiteFilter()
-
-
-class SiteSums(NamedTuple):
-    """Sums over sites with the same verdict and detector."""
-
-    state: str
-    verdict: str
-    detector: str
-    sites: int
-    hits: int
-    pages: int
-    articles: int
-    scored: int
-    flagged: int
-
-    @classmethod
-    def of(cls, row: SiteState) -> SiteSums:
-        """Of one site."""
-        counts = (row.hits, row.pages, row.articles, row.scored, row.flagged)
-        return cls(state_of(row.verdict, row.scored), row.verdict, row.detector, 1, *counts)
 
 
 class SitePage(NamedTuple):
@@ -208,7 +168,7 @@ class ReadModel:
         order = ", ".join(f"{name}{' DESC' if down else ''}" for name in dict.fromkeys((column, "site")))
         with self.reading() as db:
             db.create_function("p_llm", 1, lambda site: likely.get(site, -1.0))
-            where, values, are_few = _conditions(db, of)
+            where, values, are_few = conditions_of(db, of)
             if after:  # two values use the whole index, a subquery only its first column
                 key = db.execute(f"SELECT {column}, site FROM site WHERE site = ?", [after]).fetchone()
                 where.append(f"({column}, site) {'<' if down else '>'} (?, ?)")
@@ -222,7 +182,7 @@ class ReadModel:
         """Of the sites by state, verdict and detector: how many they are, and the sums of their counts."""
         sums = ", ".join(f"SUM({name})" for name in SiteSums._fields[4:])
         with self.reading() as db:
-            where, values, _ = _conditions(db, of)
+            where, values, _ = conditions_of(db, of)
             columns = f"state, verdict, detector, COUNT(*), {sums}"
             rows = db.execute(f"SELECT {columns} FROM site WHERE {' AND '.join(where)} GROUP BY 1, 2, 3", values)
             return [SiteSums(*row) for row in rows]
@@ -359,45 +319,6 @@ class ReadModel:
 
     def _move(self, db: sqlite3.Connection, topic: str, partition: int, until: int) -> None:
         db.execute("INSERT OR REPLACE INTO position VALUES (?, ?, ?)", [topic, partition, until])
-
-
-def state_of(verdict: str, scored: int) -> str:
-    """One of STATES, as the index has it."""
-    return verdict if verdict in STATES else "open" if scored else "not judged"
-
-
-def _conditions(db: sqlite3.Connection, of: SiteFilter) -> tuple[list[str], list[str | int | float | None], bool]:
-    """On sites, with their values; whether an index of names or sources selects few."""
-    where, values = [NOT_CANARY_SITE], list[str | int | float | None]()
-    for condition, value in (
-        ("verdict = ?", of.verdict if of.verdict not in (*STATES, DECIDED) else ""),
-        ("state = ?", of.verdict if of.verdict in STATES else ""),
-        ("detector = ?", of.detector),
-        ("articles >= ?", of.least),
-    ):
-        if value:
-            where.append(condition)
-            values.append(value)
-    if of.verdict == DECIDED:
-        where.append("state IN ('llm', 'human')")
-    picks = list[tuple[str, str]]()  # indices that select sites
-    if of.names is not None:
-        picks.append(("SELECT id FROM site WHERE site IN (SELECT value FROM json_each(?))", dumps(of.names)))
-    if of.source:
-        picks.append(("SELECT id FROM site_source WHERE source = ?", of.source))
-        where.append("EXISTS (SELECT 1 FROM site_source WHERE source = ? AND site_source.id = site.id)")
-        values.append(of.source)
-    if of.search:
-        where.append("instr(site, ?) > 0")
-        values.append(of.search.lower())
-    if len(of.search) >= _TRIGRAM and "\0" not in of.search:
-        phrase = '"{}"'.format(of.search[:_LETTERS].replace('"', '""'))
-        picks.append(("SELECT rowid FROM name WHERE name MATCH ?", phrase))
-    for pick, value in picks:
-        (many,) = db.execute(f"SELECT COUNT(*) FROM ({pick} LIMIT {_FEW + 1})", [value]).fetchone()
-        if many <= _FEW or of.names is not None:
-            return [f"id IN ({pick})", *where], [value, *values], True
-    return where, values, False
 
 
 def _run_of(db: sqlite3.Connection) -> str:

@@ -13,17 +13,8 @@ from typing import Any
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.jobs import WALK, Jobs
-from farmwatch.console.read_model import (
-    DECIDED,
-    JUDGED,
-    SORTS,
-    STATES,
-    ReadModel,
-    SiteFilter,
-    SitePage,
-    SiteSums,
-    state_of,
-)
+from farmwatch.console.read_model import JUDGED, ReadModel, SitePage
+from farmwatch.console.site_filter import DECIDED, SORTS, STATES, SiteFilter, SiteSums, state_of
 from farmwatch.explain.report import threshold_of
 from farmwatch.share.review_labels import read_review
 from farmwatch.share.site_lines import SITE_COLUMNS, SiteLine, lines_of, site_fields, site_labels

@@ -15,7 +15,8 @@ import msgspec
 
 from farmwatch.config.config import Config
 from farmwatch.console.jobs import DOCTOR, Jobs
-from farmwatch.console.read_model import DECIDED, JUDGED, Funnel, ReadModel
+from farmwatch.console.read_model import JUDGED, Funnel, ReadModel
+from farmwatch.console.site_filter import DECIDED
 from farmwatch.crawl.orders import pause_in_words
 from farmwatch.doctor.checks import examine
 from farmwatch.doctor.status import DaemonStatus

@@ -38,7 +38,8 @@ from farmwatch.share.change_since import change_since, in_points
 from farmwatch.share.current_rate import CurrentRate, current_rate
 from farmwatch.share.rate_series import read_points
 from farmwatch.share.template_groups import TemplateGroups, read_template_groups, read_verdicts
-from farmwatch.share.words import line_fields, sentences
+from farmwatch.share.words import sentences, share_columns
+from farmwatch.tables.columns import fields_of
 from filters.charsets import decode
 from filters.measure.page_measures import inflated
 from replay.live.live_run import find_rules
@@ -51,7 +52,6 @@ from stream.schema.control import Control
 from stream.schema.forgotten import Forgotten
 from stream.schema.orders import Orders
 from stream.schema.records import RatePoint
-from stream.schema.runs import shown_run
 from stream.schema.topics import CONTROL
 from stream.text.registrable_domain import registrable_domain
 from stream.text.user_errors import FarmwatchError, NotFound
@@ -123,9 +123,8 @@ class Console:
         by = one_of(query, "by", ("", *SPLITS))
         (rate, history, marks), at = self._answer(by)
         warnings = caveats(self.config, (line.detector for line in rate.lines))
-        lines = [
-            {**line_fields(line), "run": shown_run(line.run), "warning": warnings[line.detector]} for line in rate.lines
-        ]
+        columns = share_columns(warnings)
+        lines = [fields_of(columns, line) for line in rate.lines]
         return {
             "by": by,
             "lines": lines,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from farmwatch.explain.explanation import PageExplanation
 from farmwatch.explain.rules import contributions, fields_of, meaning_of, url_match
 from farmwatch.pipes.lines import structure_by_name, verdict_line
@@ -21,7 +23,7 @@ _LIMITS = {"too_many_elements": ("max_elements",), "timeout": ("time_limit_s",),
 def as_json(page: PageExplanation) -> dict[str, Any]:
     """The whole explanation, with the fields of `judge`; whole numbers have no fraction."""
     features, repeats, other = page.features, page.repeats, page.other_score
-    verdict = verdict_line(page.verdict)
+    verdict = msgspec.to_builtins(verdict_line(page.verdict))
     answer = {
         **verdict,
         "rules": [{**rule, **_more_of(page, rule)} for rule in verdict["rules"]],

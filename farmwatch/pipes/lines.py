@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,24 +18,23 @@ from filters.duplicates.lines import marked_lines, pack_marks
 from filters.extraction.blocks import Block, pack, unpack
 from filters.extraction.interface import ExtractError
 from filters.measure.epoch import feature_epoch
-from filters.measure.page_measures import RawPage
+from filters.measure.page_measures import PageMeasures, RawPage, measure_raw
 from filters.measure.workers import ExtractionPool
 from filters.quality.names import MEASURES, TEXTS
 from filters.rules.catalogue import RULES
 from filters.rules.judgement import judge_and_text
-from filters.rules.ruleset import load_ruleset
+from filters.rules.ruleset import Ruleset, load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import quality_of
-from filters.site_memory.memory import SiteMemory
+from filters.site_memory.memory import Likeness, SiteMemory
 from filters.site_memory.rows import NoState
 from filters.structure import names as structure_names
 from stream.schema.records import Features, Verdict
 from stream.schema.vocabulary import PageClass
 from stream.text.toml import as_toml
-from stream.text.user_errors import Exit
+from stream.text.user_errors import Exit, FarmwatchError
 
 _NUMBERS = frozenset(kind.of for kind in RULES.values() if kind.threshold is float)
-_RULE_FIELDS = ("name", "value", "op", "threshold", "outcome")
 _PAGES_PER_JOB = 8  # read ahead: enough for busy processes, little enough for memory
 
 
@@ -76,13 +74,45 @@ class FeaturesLine(msgspec.Struct, kw_only=True):
     feature_epoch: str = ""
 
 
+class RuleLine(msgspec.Struct, kw_only=True):
+    """A rule of a verdict. `outcome`: pass, fail or n/a."""
+
+    name: str
+    value: float | str | None
+    op: str
+    threshold: float | str | list[str] | None
+    outcome: str
+
+
+class ArticleLine(msgspec.Struct, kw_only=True):
+    """Output of `judge --articles`, input of `score`: the text that the ruleset has scored."""
+
+    id: str
+    url: str
+    site: str
+    text: str
+
+
+class VerdictLine(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Output of `judge`, which leaves the article out."""
+
+    url: str
+    site: str
+    verdict: str
+    first_failed: str
+    failed: list[str]
+    rules: list[RuleLine]
+    ruleset: str
+    digest: str
+    article: ArticleLine | None = None  # of a page that the ruleset keeps
+
+
 def measure_lines(files: Sequence[Path], jobs: int, settings: MeasureSettings) -> Exit:
     """Pages to features. Extraction runs ahead in processes, the comparison with the site's earlier pages in order."""
     lines = JsonLines(files, PageLine, "measure", bar=True)
     jobs = jobs or os.cpu_count() or 1
     epoch = feature_epoch(settings)
-    seen, nowhere = SiteMemory(cached_bytes=1 << 62), NoState()
-    compress = zstandard.ZstdCompressor(level=1).compress
+    seen = SiteMemory(cached_bytes=1 << 62)
     with closing(ExtractionPool(msgspec.structs.replace(settings, workers=jobs))) as pool:
         for batch in batches(lines, jobs * _PAGES_PER_JOB):
             named = []
@@ -91,25 +121,43 @@ def measure_lines(files: Sequence[Path], jobs: int, settings: MeasureSettings) -
                     named.append((page, page.site or site_of(page.url), page_id(page.url)))
                 except UnusableUrl as error:
                     lines.bad(place, error, "url")
-            raw = [RawPage(page.url, "utf-8", compress(page.html.encode("utf-8", "replace"))) for page, _, _ in named]
-            for (page, site, ident), measured in zip(named, pool.map(raw), strict=True):
-                likeness = seen.of(nowhere, 0, site, ident, measured)
-                quality = quality_of(measured, likeness.template_lines, settings.tokenizer)
-                line = FeaturesLine(
-                    url=page.url,
-                    site=site,
-                    page_id=ident,
-                    text=measured.text,
-                    extract=Extract(path=measured.path, error=measured.error),
-                    measures={**measured.measures, **likeness.measures()},
-                    quality={text: dict(zip(MEASURES, row, strict=True)) for text, row in quality.items()},
-                    structure=structure_by_name(measured.structure),
-                    blocks=unpack(measured.blocks),
-                    template_lines=marked_lines(likeness.template_lines),
-                    feature_epoch=epoch,
-                )
-                write_line(line)
+            alone = pool.map([_raw(page) for page, _, _ in named])
+            for (page, site, ident), measured in zip(named, alone, strict=True):
+                likeness = seen.of(NoState(), 0, site, ident, measured)
+                write_line(_features_line(page.url, site, ident, measured, likeness, settings.tokenizer, epoch))
     return lines.end()
+
+
+def measure_page(page: PageLine, settings: MeasureSettings) -> FeaturesLine:
+    """Features of a page alone, measured in this process: nothing bounds its time. Raises UnusableUrl, MissingExtra."""
+    site, ident = page.site or site_of(page.url), page_id(page.url)
+    measured = measure_raw(_raw(page), settings)
+    likeness = SiteMemory().of(NoState(), 0, site, ident, measured)
+    return _features_line(page.url, site, ident, measured, likeness, settings.tokenizer, feature_epoch(settings))
+
+
+def _raw(page: PageLine) -> RawPage:
+    body = zstandard.ZstdCompressor(level=1).compress(page.html.encode("utf-8", "replace"))
+    return RawPage(page.url, "utf-8", body)
+
+
+def _features_line(
+    url: str, site: str, ident: str, measured: PageMeasures, likeness: Likeness, tokenizer: str, epoch: str
+) -> FeaturesLine:
+    quality = quality_of(measured, likeness.template_lines, tokenizer)
+    return FeaturesLine(
+        url=url,
+        site=site,
+        page_id=ident,
+        text=measured.text,
+        extract=Extract(path=measured.path, error=measured.error),
+        measures={**measured.measures, **likeness.measures()},
+        quality={text: dict(zip(MEASURES, row, strict=True)) for text, row in quality.items()},
+        structure=structure_by_name(measured.structure),
+        blocks=unpack(measured.blocks),
+        template_lines=marked_lines(likeness.template_lines),
+        feature_epoch=epoch,
+    )
 
 
 def judge_lines(files: Sequence[Path], ruleset_name: str, articles: bool) -> Exit:
@@ -118,15 +166,33 @@ def judge_lines(files: Sequence[Path], ruleset_name: str, articles: bool) -> Exi
     lines = JsonLines(files, FeaturesLine, "judge", is_doubtful=lambda line: not line.measures)
     for place, line in lines:
         try:
-            verdict, text = judge_and_text(features_of(line), ruleset)
-        except (ValueError, TypeError, OverflowError) as error:
-            lines.bad(place, f"features that cannot be judged: {error}", "features")
+            judged = judge_features(line, ruleset)
+        except BadFeatures as error:
+            lines.bad(place, error, "features")
             continue
         if not articles:
-            write_line(verdict_line(verdict))
-        elif verdict.verdict == PageClass.ARTICLE:
-            write_line({"id": line.page_id or line.url, "url": line.url, "site": line.site, "text": text})
+            write_line(msgspec.structs.replace(judged, article=None))
+        elif judged.article is not None:
+            write_line(judged.article)
     return lines.end()
+
+
+class BadFeatures(FarmwatchError):
+    """Features that no run of `measure` gives. The operator measures the page again."""
+
+    exit = Exit.USAGE
+
+
+def judge_features(line: FeaturesLine, ruleset: Ruleset) -> VerdictLine:
+    """The verdict of a ruleset, with the article of a page that it keeps. Raises BadFeatures."""
+    try:
+        verdict, text = judge_and_text(features_of(line), ruleset)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise BadFeatures(f"features that cannot be judged: {error}") from error
+    judged = verdict_line(verdict)
+    if verdict.verdict == PageClass.ARTICLE:
+        judged.article = ArticleLine(id=line.page_id or line.url, url=line.url, site=line.site, text=text)
+    return judged
 
 
 def features_of(line: FeaturesLine) -> Features:
@@ -171,8 +237,8 @@ def structure_by_name(values: Sequence[float | None]) -> dict[str, float | None]
     return dict(zip(names, (*values, *[None] * (len(names) - len(values))), strict=False)) if values else {}
 
 
-def verdict_line(verdict: Verdict) -> dict[str, Any]:
+def verdict_line(verdict: Verdict) -> VerdictLine:
     """A verdict with the stable names of the pipe."""
-    line = {name: getattr(verdict, name) for name in ("url", "site", "verdict", "first_failed", "failed")}
-    rules = [{name: getattr(rule, name) for name in _RULE_FIELDS} for rule in verdict.rules]
-    return {**line, "rules": rules, "ruleset": verdict.ruleset, "digest": verdict.digest}
+    names = ("url", "site", "verdict", "first_failed", "failed", "ruleset", "digest")
+    rules = [RuleLine(**msgspec.structs.asdict(rule)) for rule in verdict.rules]
+    return VerdictLine(rules=rules, **{name: getattr(verdict, name) for name in names})

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 import msgspec
 
-from farmwatch.share.words import line_fields
+from farmwatch.share.words import line_fields, text_of
 from farmwatch.terminal.jsonl import JsonLines, batches, encode_lines, write_bytes, write_line
 from farmwatch.terminal.messages import message
 from farmwatch.terminal.parallel import ordered_map
@@ -19,10 +20,11 @@ from scoring.detectors.registry import load_detectors
 from scoring.detectors.settings import ScoreSettings
 from scoring.errors import DeviceLost
 from scoring.estimate.error_counts import ErrorCounts
-from scoring.interface import name_of
+from scoring.interface import Detector, name_of
+from scoring.rates.site_rates import EstimateLine
 from scoring.sites.registry import site_method
 from scoring.sites.settings import TallySettings
-from scoring.stages.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, tally_scores
+from scoring.stages.pipes import FlagLine, SiteLine, SiteVerdictLine, TextLine, estimate_sites, tally_scores
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
 
@@ -38,10 +40,32 @@ class TextOfSite(TextLine, frozen=True, kw_only=True):
     url: str | None = None
 
 
+class ScoreLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Output of `score`: the fields of `TextScore`, and those that its text came with."""
+
+    id: str
+    detector: str  # identity
+    score: float | None
+    p_llm: float | None
+    flag: bool | None
+    abstain: str
+    tokens: int
+    site: str | None = None
+    url: str | None = None
+
+
 class FlagOfDetector(FlagLine, frozen=True, kw_only=True):
     """Input of `tally`: with the detector of the flag, if the line names it."""
 
     detector: str = ""
+
+
+class TallyLine(SiteLine, frozen=True, kw_only=True):
+    """Output of `tally`: a site, and what judged it."""
+
+    detector: str
+    method: str
+    method_digest: str
 
 
 def score_lines(files: Sequence[Path], settings: ScoreSettings, jobs: int = 1) -> Exit:
@@ -88,25 +112,35 @@ def _scored_by_worker(placed: Sequence[tuple[str, TextOfSite]]) -> _Scored:
 
 
 def _scored(detector_set: DetectorSet, placed: Sequence[tuple[str, TextOfSite]]) -> _Scored:
-    """The lines of a batch, with the fields besides the texts. Raises DeviceGone for a device that fails each time."""
-    texts = [text.text for _, text in placed]
+    """The lines of a batch. Raises DeviceGone for a device that fails each time."""
+    rows: list[ScoreLine] = []
+    bad: list[tuple[str, str]] = []
+    of_texts = scores_of(detector_set, [text for _, text in placed])
+    for (place, _), scores in zip(placed, of_texts, strict=True):
+        if isinstance(scores, Exception):
+            bad.append((place, str(scores)))
+        else:
+            rows += scores
+    return _Scored(encode_lines(rows), bad)
+
+
+def scores_of(detector_set: DetectorSet, texts: Sequence[TextOfSite]) -> Iterator[list[ScoreLine] | Exception]:
+    """Of each text, its score by each detector, or the error of a text that one cannot read. Raises DeviceGone."""
     while True:
         try:
-            results = detector_set.score(texts)
+            results = detector_set.score([text.text for text in texts])
             break
         except DeviceLost as error:
             message(f"the device was lost, its models are loaded again: {error}")
-    rows: list[dict[str, object]] = []
-    bad: list[tuple[str, str]] = []
-    for (place, text), scores in zip(placed, results, strict=True):
+    for text, scores in zip(texts, results, strict=True):
         good = [said for said in scores if not isinstance(said, Exception)]
         if len(good) < len(scores):
-            bad.append((place, str(next(said for said in scores if isinstance(said, Exception)))))
+            yield next(said for said in scores if isinstance(said, Exception))
             continue
-        through = {name: value for name in ("site", "url") if (value := getattr(text, name)) is not None}
-        for identity, scored in zip(detector_set.identities, good, strict=True):
-            rows.append({"id": str(text.id), "detector": identity, **msgspec.structs.asdict(scored), **through})
-    return _Scored(encode_lines(rows), bad)
+        yield [
+            ScoreLine(id=str(text.id), detector=of, **msgspec.structs.asdict(scored), site=text.site, url=text.url)
+            for of, scored in zip(detector_set.identities, good, strict=True)
+        ]
 
 
 def _write(lines: JsonLines[TextOfSite], scored: _Scored) -> None:
@@ -115,15 +149,47 @@ def _write(lines: JsonLines[TextOfSite], scored: _Scored) -> None:
         lines.bad(place, reason)
 
 
-def tally_lines(files: Sequence[Path], detector: str, settings: TallySettings) -> Exit:
-    """Page scores to site verdicts, of one detector: `detector` (name or identity), or else the only named one.
+def score_texts(texts: Sequence[TextOfSite], detectors: Sequence[Detector]) -> list[ScoreLine]:
+    """A score per text and detector. Raises DeviceGone, PoisonText for a text that a detector cannot read."""
+    scores: list[ScoreLine] = []
+    with closing(DetectorSet(detectors)) as detector_set:
+        for first in range(0, len(texts), _TEXTS_AT_ONCE):
+            for of_text in scores_of(detector_set, texts[first : first + _TEXTS_AT_ONCE]):
+                if isinstance(of_text, Exception):
+                    raise of_text
+                scores += of_text
+    return scores
 
-    Lines of others are counted and skipped. A line without a detector belongs to `detector`; without that, it is bad if
-    other lines name one. Raises UsageError if the detector is ambiguous, NoSiteTest, BadSiteNumbers.
-    """
+
+def tally_lines(files: Sequence[Path], detector: str, settings: TallySettings) -> Exit:
+    """Page scores to site verdicts, of the detector that `flags_of` chooses. Raises as that and `judge_sites`."""
     lines = JsonLines(files, FlagOfDetector, "tally")
     placed = list(lines)
-    named = list(dict.fromkeys(line.detector for _, line in placed if line.detector))
+    flags = flags_of([line for _, line in placed], detector)
+    for number in flags.unnamed:
+        lines.bad(placed[number][0], f"score of a detector that is not named, not of {flags.detector}", "detector")
+    if flags.others:
+        message(f"{counted(flags.others, 'score')} of other detectors than {flags.detector} passed over")
+    for site in judge_sites(flags, settings):
+        write_line(site)
+    return lines.end()
+
+
+class Flags(NamedTuple):
+    """The flags of one detector, in page order."""
+
+    detector: str  # identity, or a name
+    lines: list[FlagLine]
+    others: int  # lines of other detectors
+    unnamed: list[int]  # places of lines that name none, where others do
+
+
+def flags_of(lines: Sequence[FlagOfDetector], detector: str) -> Flags:
+    """The lines of `detector` (name or identity), or else of the only named one; those of others are left out.
+
+    A line without a detector belongs to `detector`. Raises UsageError if the detector is ambiguous, or of no line.
+    """
+    named = list(dict.fromkeys(line.detector for line in lines if line.detector))
     meant = [identity for identity in named if detector in ("", identity, name_of(identity))]
     if len(meant) > 1:
         several = " and ".join(meant[:4])
@@ -131,24 +197,46 @@ def tally_lines(files: Sequence[Path], detector: str, settings: TallySettings) -
     if named and not meant:
         raise UsageError(f"--detector {detector!r}: these are scores of {', '.join(named[:4])}")
     of = meant[0] if meant else detector
-    scores = []
-    others = 0
-    for place, line in placed:
+    flags: list[FlagLine] = []
+    others, unnamed = 0, []
+    for number, line in enumerate(lines):
         whose = line.detector or (of if detector else "")
         if whose == of:
-            scores.append(FlagLine(site=line.site, flag=line.flag, score=line.score))
+            flags.append(FlagLine(site=line.site, flag=line.flag, score=line.score))
         elif whose:
             others += 1
         else:
-            lines.bad(place, f"score of a detector that is not named, not of {of}", "detector")
-    if others:
-        message(f"{counted(others, 'score')} of other detectors than {of} passed over")
-    of = of or _UNNAMED
-    method = site_method(settings, of)
-    for site in tally_scores(scores, method):
-        judged_by = {"detector": of, "method": method.name, "method_digest": method.digest}
-        write_line({**msgspec.structs.asdict(site), **judged_by})
-    return lines.end()
+            unnamed.append(number)
+    return Flags(of or _UNNAMED, flags, others, unnamed)
+
+
+def judge_sites(flags: Flags, settings: TallySettings) -> list[TallyLine]:
+    """Site verdicts, in the order of the sites. Raises NoSiteTest, BadSiteNumbers."""
+    method = site_method(settings, flags.detector)
+    return [
+        TallyLine(
+            **msgspec.structs.asdict(site), detector=flags.detector, method=method.name, method_digest=method.digest
+        )
+        for site in tally_scores(flags.lines, method)
+    ]
+
+
+class ShareEstimate(EstimateLine, frozen=True, kw_only=True):
+    """The fields of the output of `estimate`."""
+
+    @classmethod
+    def of_line(cls, line: EstimateLine) -> Self:
+        return cls(**{name: getattr(line, name) for name in EstimateLine.__struct_fields__})
+
+    @property
+    def text(self) -> str:
+        """The share in words."""
+        return text_of(self.remarks)
+
+    @property
+    def judged_text(self) -> str:
+        """The judged share in words."""
+        return text_of(self.judged_remarks)
 
 
 def estimate_lines(files: Sequence[Path], errors: ErrorCounts | None, confidence: float) -> Exit:

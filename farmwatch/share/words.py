@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import msgspec
 
+from farmwatch.tables.columns import Column, columns_of, fields_of
 from scoring.estimate.definitions import ANY_ARTICLE, DOMAINS, EVERY_ARTICLE, RANKED_RESULTS, RESULTS
 from scoring.estimate.rate import UNCORRECTED
 from scoring.estimate.remarks import REASONS, Remark, RemarkKind
 from scoring.rates.site_rates import EstimateLine
 from scoring.rates.split_rates import RateLine
+from stream.schema.runs import shown_run
 from stream.text.wording import counted
 
 _OF_SITES = (RemarkKind.SHARE, RemarkKind.TOO_FEW, RemarkKind.TOO_WIDE, RemarkKind.KINDS_NOT_TOLD_APART)
@@ -165,15 +169,28 @@ def short_judged(line: EstimateLine) -> str:
     return f"{line.judged_share:.1%} ({line.judged_low:.1%} to {line.judged_high:.1%}), {counts}"
 
 
+@cache
+def line_columns(kind: type[EstimateLine]) -> list[Column[Any]]:
+    """The columns of a kind of line: its fields, with remarks as text."""
+    return [_in_words(column) for column in columns_of(kind, "design_effect")]
+
+
+def _in_words(column: Column[Any]) -> Column[Any]:
+    name, value_of = column.name, column.of
+    if name in ("remarks", "judged_remarks"):
+        return Column(name.replace("remarks", "text"), "text", lambda line: text_of(value_of(line)))
+    if name == "canary_remark":
+        return Column("correction", "text", lambda line: "" if (said := value_of(line)) is None else sentence(said))
+    return replace(column, of=lambda line: msgspec.to_builtins(value_of(line)))
+
+
 def line_fields(line: EstimateLine) -> dict[str, Any]:
     """A line as JSON: remarks as text."""
-    fields: dict[str, Any] = {}
-    for name in line.__struct_fields__:
-        value = getattr(line, name)
-        if name in ("remarks", "judged_remarks"):
-            fields[name.replace("remarks", "text")] = text_of(value)
-        elif name == "canary_remark":
-            fields["correction"] = "" if value is None else sentence(value)
-        elif name != "design_effect":
-            fields[name] = msgspec.to_builtins(value)
-    return fields
+    return fields_of(line_columns(type(line)), line)
+
+
+def share_columns(warnings: Mapping[str, str]) -> list[Column[RateLine]]:
+    """The columns of `farmwatch rate`: `warnings` are those of the detectors, by identity."""
+    of_run: Column[RateLine] = Column("run", "text", lambda line: shown_run(line.run))
+    columns = [of_run if column.name == "run" else column for column in line_columns(RateLine)]
+    return [*columns, Column("warning", "text", lambda line: warnings[line.detector])]

@@ -35,7 +35,10 @@ def columns_of(record: type[Any], *left_out: str, renamed: Mapping[str, str] | N
         if name not in ("v", *left_out) and get_origin(hint) is not ClassVar:
             kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
             (kind,) = [kind for kind in kinds if kind is not type(None)]
-            of_kind: Kind = "time" if name in _TIMES or name.endswith("_at") else _KINDS.get(kind, "json")
+            is_word = isinstance(kind, type) and issubclass(kind, str)  # also an enum of words
+            of_kind: Kind = "text" if is_word else _KINDS.get(kind, "json")
+            if name in _TIMES or name.endswith("_at"):
+                of_kind = "time"
             columns.append(Column((renamed or {}).get(name, name), of_kind, attrgetter(name)))
     return columns
 

@@ -10,11 +10,11 @@ from typing import IO, Any, Literal, cast, get_args
 
 import msgspec
 
+from farmwatch.tables.arrow import arrow_batches, arrow_schema, json_text
 from farmwatch.tables.columns import Column, T, plain
-from stream.text.user_errors import MissingExtra, UsageError
+from stream.text.user_errors import UsageError
 
 Format = Literal["csv", "json", "jsonl", "parquet"]
-_GROUP_ROWS, _GROUP_CHARACTERS = 20_000, 32 * 1024 * 1024  # of a row group of Parquet, which is held in memory
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet executes a cell that begins like this
 
 
@@ -83,7 +83,7 @@ def _cell(column: Column[T], value: Any) -> Any:
     if value is None:
         return ""
     if column.kind == "json":
-        return _json(value)
+        return json_text(value)
     if column.kind == "truth":
         return "true" if value else "false"
     return f"'{value}" if column.kind == "text" and value.startswith(_FORMULA) else value
@@ -107,34 +107,9 @@ def _json_rows(columns: Sequence[Column[T]], rows: Iterable[T]) -> Iterator[byte
 
 
 def _write_parquet(stream: IO[bytes], columns: Sequence[Column[T]], rows: Iterable[T]) -> None:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ModuleNotFoundError as error:
-        raise MissingExtra("Parquet needs pyarrow", extra="parquet") from error
-    kinds = {"integer": pa.int64(), "time": pa.int64(), "number": pa.float64(), "truth": pa.bool_()}
-    schema = pa.schema([(column.name, kinds.get(column.kind, pa.string())) for column in columns])
+    schema = arrow_schema(columns)
+    import pyarrow.parquet as pq
+
     with pq.ParquetWriter(stream, schema, compression="zstd") as writer:
-        for group in _groups([column.of(row) for column in columns] for row in rows):
-            arrays = [
-                pa.array(map(_json, cells) if column.kind == "json" else cells, field.type)
-                for column, field, cells in zip(columns, schema, zip(*group, strict=True), strict=True)
-            ]
-            writer.write_table(pa.table(arrays, schema=schema))
-
-
-def _groups(rows: Iterable[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
-    group: list[Sequence[Any]] = []
-    size = 0
-    for row in rows:
-        group.append(row)
-        size += sum(len(value) for value in row if isinstance(value, str))
-        if len(group) >= _GROUP_ROWS or size >= _GROUP_CHARACTERS:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(plain(value)).decode()
+        for batch in arrow_batches(columns, rows):
+            writer.write_batch(batch)

@@ -17,7 +17,8 @@ from farmwatch.share.change_since import change_since, day_time, in_points
 from farmwatch.share.current_rate import current_rate
 from farmwatch.share.cut_options import cut_text, read_days, read_ranks
 from farmwatch.share.rate_series import read_points
-from farmwatch.share.words import line_fields, sentence, sentences, short_judged, short_share, text_of
+from farmwatch.share.words import sentence, sentences, share_columns, short_judged, short_share, text_of
+from farmwatch.tables.columns import fields_of
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
 from replay.live.epoch_change import seams_of
 from replay.rows.site_table import Counts
@@ -111,8 +112,9 @@ def rate(
             f"{counted(current.waiting, 'hit')} {'waits' if current.waiting == 1 else 'wait'}; start `farmwatch up`"
         )
     if json:
+        columns = share_columns(warnings)
         for line in lines:
-            put_json({**line_fields(line), "run": shown_run(line.run), "warning": warnings[line.detector]})
+            put_json(fields_of(columns, line))
         return Exit.OK
     if cut_text(cut):
         message(f"only these sites: {cut_text(cut)}")

@@ -20,8 +20,8 @@ from farmwatch.tables.files import Format, write_table
 from scoring.rates.canary import CanaryName
 from stream.log.contract import Output
 from stream.opening import open_log
-from stream.schema.records import Page, RatePoint, Verdict, encode
-from stream.schema.topics import PAGES, RATES, VERDICTS
+from stream.schema.records import Hit, Page, RatePoint, Verdict, encode
+from stream.schema.topics import HITS, PAGES, RATES, VERDICTS
 from stream.text.user_errors import Exit, MissingExtra, UsageError
 from tests.support.front_door import Runner
 
@@ -76,13 +76,14 @@ def test_the_three_formats_hold_the_same_rows(farmwatch: Runner, finished: str, 
     put_verdicts(finished, "a.example", "b.example")
     with closing(open_log(finished)) as log:
         log.append([Output(RATES, 0, b"k", encode(RatePoint(id="k", site="", at=FIRST_MS, group=HOSTILE, low=-0.5)))])
+        log.append([Output(HITS, 0, b"a.example", encode(Hit(id="h", site="a.example", url="u", query=HOSTILE)))])
     found = []
     for form in get_args(Format):
         ran = farmwatch("export", tmp_path, "--what", what, "--format", form, "--log", finished)
         assert ran.code == Exit.OK, ran.err
         found.append(read(tmp_path / f"{what}.{form}"))
         assert ran.err == f"{len(found[0])} row{'s'[: len(found[0]) != 1]} of {what} in {tmp_path / what}.{form}\n"
-    if what in ("pages", "scores"):  # an unknown text is empty in CSV
+    if what in ("hits", "pages", "scores"):  # an unknown text is empty in CSV
         found = [[{key: value or None for key, value in row.items()} for row in rows] for rows in found]
     assert found[0] == found[1] == found[2] == found[3]
     assert list(found[0][0]) == [column.name for column in columns_of_table(what, 0)]

@@ -44,7 +44,7 @@ def words_of(picture: Markup) -> str:
 
 def test_a_share_stands_where_it_is_on_the_strip() -> None:
     """The dot at the share, the band from low to high, and all three in the text alternative."""
-    picture = shares("Share", [Interval("all sites", 0.48, 0.241, 0.721, "of 16 sites")])
+    picture = shares("Share", [Interval("all sites", 0.48, 0.241, 0.721, "of 16 sites")], is_headline=True)
     (dot,), (band,) = of_look(picture, "point"), of_look(picture, "band")
     assert (placed(dot, "cx"), placed(band, "x")) == pytest.approx((0.48, 0.241))
     assert placed(band, "x") + placed(band, "width") == pytest.approx(0.721)
@@ -123,7 +123,7 @@ def test_a_picture_is_xml_whatever_its_names_are(name: str, other: str) -> None:
     odd = f"{name}\"'><script>{other}</script>\x00\ud800\uffff]]>&"
     pictures = [
         shares(odd, [Interval(odd, 0.1, 0.0, 0.2, odd), Interval(odd, None, None, None, odd)]),
-        whole(odd, [Part(odd, 3, odd)], has_legend=True),
+        whole(odd, [Part(odd, 3, odd)]),
         bars(odd, [Part(odd, 3, odd)]),
         path(odd, [Step(None, 0.1, odd, odd)], {odd: 1.0}, None),
         trend(odd, [Point(1, 0.1, 0.0, 0.2, odd), Point(2, 0.1, None, None, odd)], [Mark(1, odd, odd)]),

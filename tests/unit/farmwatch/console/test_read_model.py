@@ -11,7 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from farmwatch.console.read_model import JUDGED, SORTS, ReadModel, SiteFilter, SitePage
+from farmwatch.console.read_model import JUDGED, ReadModel, SitePage
+from farmwatch.console.site_filter import SORTS, SiteFilter
 from replay.rows.dead_letters import LetterState, letter_groups, read_letters
 from stream.log.contract import Message, Output
 from stream.memory.log import MemoryLog
