@@ -126,7 +126,7 @@ def sentence(remark: Remark) -> str:
 
 
 def _labellers(facts: Mapping[str, Any]) -> str:
-    if facts["labellers"] == 1:
+    if facts.get("labellers", 1) == 1:
         return "one labeller"
     agreement = f", alpha {facts['alpha']:.2f}" if "alpha" in facts else ""
     return f"{facts['labellers']} labellers, {counted(facts['twice'], 'site')} by more than one{agreement}"
