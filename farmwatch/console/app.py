@@ -23,12 +23,12 @@ from yarl import URL
 from crawler.errors import UnusableUrl
 from farmwatch.console.access import Access, Handler, secured
 from farmwatch.console.actions import ACTIONS, Action, Desk
-from farmwatch.console.drawings import DRAWINGS, Drawing, reason_parts, verdict_parts
+from farmwatch.console.drawings import DRAWINGS, Drawing, reason_parts, saved, verdict_parts
 from farmwatch.console.jobs import Working
 from farmwatch.console.live import PATH as EVENTS
 from farmwatch.console.live import events
-from farmwatch.console.pictures import percent, saved
-from farmwatch.console.site_pages import ALL, Data, Query, csv_of, verdict_words
+from farmwatch.console.pictures import percent
+from farmwatch.console.site_lists import ALL, Data, Query, csv_of, verdict_words
 from farmwatch.console.views import SPLITS, Console
 from farmwatch.explain.report import flagged_above
 from farmwatch.explain.rules import value_text

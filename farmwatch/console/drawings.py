@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from farmwatch.console.pictures import Interval, Mark, Part, Point, Step, bars, path, percent, shares, trend, whole
+from farmwatch.console.pictures import Mark, Point, Portion, Step, Strip, bars, path, percent, shares, trend, whole
 from stream.text.wording import counted
 
 _FLAGS = {True: ("flagged", "of-llm"), False: ("not flagged", "of-human"), None: ("no flag", "of-open")}
 _STEPS = 200  # of a test that are drawn: most sites are decided long before
+_SAVED, _MARGIN = 720, 10  # px: the width of a picture that is saved, and the margin around it
 _LINES, _SHADES = 30, 6  # groups of a chart, the largest; colours of the parts that have no own
 Data = Mapping[str, Any]
 Draw = Callable[[Data], Markup]
@@ -26,6 +28,15 @@ class Drawing(NamedTuple):
     save: Draw
 
 
+def saved(picture: Markup, style: str) -> str:
+    """A picture as a file of its own, with its colours."""
+    head, _, rest = str(picture).partition(">")
+    height = int(re.findall(r'height="(\d+)"', head)[0]) + 2 * _MARGIN
+    start = f'<svg xmlns="http://www.w3.org/2000/svg" width="{_SAVED + 2 * _MARGIN}" height="{height}">'
+    inner = head.replace("<svg", f'<svg x="{_MARGIN}" y="{_MARGIN}" width="{_SAVED}"', 1)
+    return f"{start}<style>{style}</style>{inner}>{rest}</svg>\n"
+
+
 def _names(lines: Sequence[Data]) -> list[str]:
     """What each line of the share is of; with its ruleset where several lines are of the same."""
     names = [f"{line['by']} {line['group']}" if line["by"] else "all sites" for line in lines]
@@ -33,34 +44,34 @@ def _names(lines: Sequence[Data]) -> list[str]:
     return [f"{name}, {line['digest'][:8]}" if name in many else name for name, line in zip(names, lines, strict=True)]
 
 
-def verdict_parts(line: Data) -> list[Part]:
+def verdict_parts(line: Data) -> list[Portion]:
     """Sites with a scored article: what their verdict says to people."""
     llm, human = line["llm"], line["human"]
     numbers = {"decided llm": llm, "decided human": human, "open": max(0, line["scored_sites"] - llm - human)}
-    return [Part(words, number, f"of-{words.split()[-1]}") for words, number in numbers.items()]
+    return [Portion(words, number, f"of-{words.split()[-1]}") for words, number in numbers.items()]
 
 
-def reason_parts(line: Data) -> list[Part]:
+def reason_parts(line: Data) -> list[Portion]:
     """Sites without a scored article by reason."""
     reasons = list(line["not_judged"].items())
-    return [Part(why, sites, f"of-{min(n, _SHADES - 1)}") for n, (why, sites) in enumerate(reasons)]
+    return [Portion(why, sites, f"of-{min(n, _SHADES - 1)}") for n, (why, sites) in enumerate(reasons)]
 
 
-def _share(data: Data) -> Markup:
+def _share(data: Data, *, is_file: bool = False) -> Markup:
     lines = data["lines"]
     largest = sorted(range(len(lines)), key=lambda n: -lines[n]["scored_sites"])[:_LINES]
     names = _names(lines)
     rows = [_interval(names[n], lines[n]) for n in sorted(largest)]
     title = f"Share of LLM sites by {data['by']}" if data["by"] else "Share of LLM sites"
-    return shares(title, rows, is_headline=len(rows) == 1 and not data["by"])
+    return shares(title, rows, is_headline=not (is_file or data["by"] or len(rows) > 1))
 
 
-def _interval(name: str, of: Data) -> Interval:
-    return Interval(name, of["share"], of["low"], of["high"], f"of {counted(of['scored_sites'], 'site')}")
+def _interval(name: str, of: Data) -> Strip:
+    return Strip(name, of["share"], of["low"], of["high"], f"of {counted(of['scored_sites'], 'site')}")
 
 
 def _funnel(data: Data) -> Markup:
-    return bars("From hits to verdicts", [Part(stage["stage"], stage["count"], "of-0") for stage in data["funnel"]])
+    return bars("From hits to verdicts", [Portion(stage["stage"], stage["count"], "of-0") for stage in data["funnel"]])
 
 
 def _test(data: Data) -> Markup:
@@ -85,7 +96,7 @@ def _trend(data: Data) -> Markup:
     return trend("Share of LLM sites over time", points, [Mark(**mark) for mark in data["marks"]])
 
 
-def _parts(view: str, title: str, parts: Callable[[Data], list[Part]]) -> Drawing:
+def _parts(view: str, title: str, parts: Callable[[Data], list[Portion]]) -> Drawing:
     return Drawing(view, lambda data: whole(title, parts(data)), lambda data: bars(title, parts(data)))
 
 
@@ -94,7 +105,7 @@ def _alike(view: str, draw: Draw) -> Drawing:
 
 
 DRAWINGS = {
-    "share": _alike("answer", _share),
+    "share": Drawing("answer", _share, lambda data: _share(data, is_file=True)),
     "verdicts": _parts("answer", "Verdicts of sites", lambda data: verdict_parts(data["lines"][0])),
     "not-judged": _parts("answer", "Sites not judged, by reason", lambda data: reason_parts(data["lines"][0])),
     "funnel": _alike("flow", _funnel),

@@ -6,7 +6,6 @@ classes of `static/pictures.css`, and nothing moves or loads anything.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -22,10 +21,9 @@ _TREND, _SCORES, _TOP = 170, 80, 14  # px of curves, and above them
 _LABEL = 24  # letters that stand beside a value on a telephone
 _STEPS_MS = [n * 3_600_000 for n in (1, 2, 3, 6, 12, 24, 48, 7 * 24, 14 * 24, 28 * 24, 182 * 24)]
 _TICKS, _DOTS = 4, 60  # at most, on the axis and on a curve
-_SAVED, _MARGIN = 720, 10  # px: the width of a picture that is saved, and the margin around it
 
 
-class Interval(NamedTuple):
+class Strip(NamedTuple):
     """A row of a chart of shares; `said` is what it is of."""
 
     label: str
@@ -35,7 +33,7 @@ class Interval(NamedTuple):
     said: str
 
 
-class Part(NamedTuple):
+class Portion(NamedTuple):
     """A part of a whole; `look` is the class of its colour."""
 
     label: str
@@ -75,7 +73,7 @@ def percent(share: float | None) -> str:
     return "–" if share is None else f"{share:.1%}"
 
 
-def shares(title: str, rows: Sequence[Interval], *, is_headline: bool = False) -> Markup:
+def shares(title: str, rows: Sequence[Strip], *, is_headline: bool = False) -> Markup:
     """A strip from 0 to 100% for each row: its share as a dot, its interval as a band. A headline has the words."""
     drawn, told = list[Markup](), list[str]()
     for number, row in enumerate(rows):
@@ -97,7 +95,7 @@ def shares(title: str, rows: Sequence[Interval], *, is_headline: bool = False) -
     return _picture(title, told, y + 8, drawn)
 
 
-def whole(title: str, parts: Sequence[Part]) -> Markup:
+def whole(title: str, parts: Sequence[Portion]) -> Markup:
     """One bar of all parts; its legend is text beside it."""
     total, until, drawn = sum(part.number for part in parts) or 1, 0, [_bar(0, 1, 0, 24, "track")]
     told = [f"{part.label}: {part.number:,} ({part.number / total:.0%})" for part in parts]
@@ -107,7 +105,7 @@ def whole(title: str, parts: Sequence[Part]) -> Markup:
     return _picture(title, told, 24, drawn)
 
 
-def bars(title: str, parts: Sequence[Part]) -> Markup:
+def bars(title: str, parts: Sequence[Portion]) -> Markup:
     """A bar for each part, as long as its number is of the largest."""
     most, told = max([part.number for part in parts] or [0]) or 1, [f"{part.label}: {part.number:,}" for part in parts]
     drawn = [_bar(0, part.number / most, n * _ROW + 18, 16, part.look, told[n]) for n, part in enumerate(parts)]
@@ -176,15 +174,6 @@ def path(title: str, steps: Sequence[Step], bounds: Mapping[str, float], thresho
     for n in {0, len(steps) - 1}:
         drawn.append(_text(places[n], below + height + 18, f"page {n + 1}"))
     return _picture(title, [*told, *(step.said for step in steps)], below + height + 24, drawn)
-
-
-def saved(picture: Markup, style: str) -> str:
-    """A picture as a file of its own, with its colours."""
-    head, _, rest = str(picture).partition(">")
-    height = int(re.findall(r'height="(\d+)"', head)[0]) + 2 * _MARGIN
-    start = f'<svg xmlns="http://www.w3.org/2000/svg" width="{_SAVED + 2 * _MARGIN}" height="{height}">'
-    inner = head.replace("<svg", f'<svg x="{_MARGIN}" y="{_MARGIN}" width="{_SAVED}"', 1)
-    return f"{start}<style>{style}</style>{inner}>{rest}</svg>\n"
 
 
 def _level(y: float, words: str, look: str = "grid") -> Markup:

@@ -27,7 +27,7 @@ from farmwatch.console.page_index import IndexedRecords
 from farmwatch.console.read_model import ReadModel
 from farmwatch.console.replays import Replays
 from farmwatch.console.run_pages import RunPages
-from farmwatch.console.site_pages import TEMPLATES, Query, SitePages, one_of
+from farmwatch.console.site_lists import TEMPLATES, Query, SiteLists, one_of
 from farmwatch.console.state_pages import StatePages
 from farmwatch.crawl.orders import pause_in_words
 from farmwatch.doctor.status import DaemonStatus, StatusReader
@@ -84,7 +84,7 @@ class Console:
         self._jobs, replays = Jobs(), replays or Replays()
         self.runs = RunPages(log, config, self._jobs, replays, clock)
         self.state = StatePages(log, config, model, self._forgotten, self._jobs, self._read_status, clock)
-        self.lists = SitePages(log, config, model, self._jobs, self.template_groups, clock)
+        self.lists = SiteLists(log, config, model, self._jobs, self.template_groups, clock)
         self.desk = Desk(config, self._jobs, replays, self.runs)
         self.stopped = threading.Event()  # set when `follow` ends
         self._read = 0  # how often records were read

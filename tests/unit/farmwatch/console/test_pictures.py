@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from farmwatch.console.drawings import DRAWINGS
+from farmwatch.console.drawings import DRAWINGS, saved
 from farmwatch.console.history_marks import marks_of
-from farmwatch.console.pictures import Interval, Mark, Part, Point, Step, bars, path, saved, shares, trend, whole
+from farmwatch.console.pictures import Mark, Point, Portion, Step, Strip, bars, path, shares, trend, whole
 from scoring.rates.direct_share import ShareState
 from stream.schema.records import RatePoint
 from stream.schema.runs import Cutover
@@ -44,7 +44,7 @@ def words_of(picture: Markup) -> str:
 
 def test_a_share_stands_where_it_is_on_the_strip() -> None:
     """The dot at the share, the band from low to high, and all three in the text alternative."""
-    picture = shares("Share", [Interval("all sites", 0.48, 0.241, 0.721, "of 16 sites")], is_headline=True)
+    picture = shares("Share", [Strip("all sites", 0.48, 0.241, 0.721, "of 16 sites")], is_headline=True)
     (dot,), (band,) = of_look(picture, "point"), of_look(picture, "band")
     assert (placed(dot, "cx"), placed(band, "x")) == pytest.approx((0.48, 0.241))
     assert placed(band, "x") + placed(band, "width") == pytest.approx(0.721)
@@ -53,14 +53,16 @@ def test_a_share_stands_where_it_is_on_the_strip() -> None:
 
 def test_a_group_without_a_share_has_no_dot() -> None:
     """It stays in the chart, which says so."""
-    picture = shares("Share", [Interval("a", 0.5, 0.4, 0.6, ""), Interval("b", None, None, None, "of 0 sites")])
+    picture = shares("Share", [Strip("a", 0.5, 0.4, 0.6, ""), Strip("b", None, None, None, "of 0 sites")])
     assert len(of_look(picture, "point")) == len(of_look(picture, "band")) == 1
     assert words_of(picture).endswith("b: no share of 0 sites")
 
 
 def test_the_parts_of_a_whole_fill_the_bar() -> None:
     """Each is as long as its part, one after the other."""
-    picture = whole("Verdicts", [Part("llm", 4, "of-llm"), Part("human", 12, "of-human"), Part("open", 0, "of-open")])
+    picture = whole(
+        "Verdicts", [Portion("llm", 4, "of-llm"), Portion("human", 12, "of-human"), Portion("open", 0, "of-open")]
+    )
     llm, human, empty = (of_look(picture, look)[0] for look in ("of-llm", "of-human", "of-open"))
     assert [(placed(part, "x"), placed(part, "width")) for part in (llm, human, empty)] == [
         (0, 0.25),
@@ -122,9 +124,9 @@ def test_a_picture_is_xml_whatever_its_names_are(name: str, other: str) -> None:
     """Also as a file; no name becomes a tag or an attribute."""
     odd = f"{name}\"'><script>{other}</script>\x00\ud800\uffff]]>&"
     pictures = [
-        shares(odd, [Interval(odd, 0.1, 0.0, 0.2, odd), Interval(odd, None, None, None, odd)]),
-        whole(odd, [Part(odd, 3, odd)]),
-        bars(odd, [Part(odd, 3, odd)]),
+        shares(odd, [Strip(odd, 0.1, 0.0, 0.2, odd), Strip(odd, None, None, None, odd)]),
+        whole(odd, [Portion(odd, 3, odd)]),
+        bars(odd, [Portion(odd, 3, odd)]),
         path(odd, [Step(None, 0.1, odd, odd)], {odd: 1.0}, None),
         trend(odd, [Point(1, 0.1, 0.0, 0.2, odd), Point(2, 0.1, None, None, odd)], [Mark(1, odd, odd)]),
     ]

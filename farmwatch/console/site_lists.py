@@ -43,7 +43,7 @@ _SUMS = SiteSums._fields[3:]
 _SOON_S = 0.01  # that a list waits for its totals
 
 
-class SitePages:
+class SiteLists:
     """Answers the requests for these pages."""
 
     def __init__(
