@@ -32,8 +32,8 @@ class Reviewed(NamedTuple):
 
 
 REVIEWS = (
-    *(Reviewed(Web(600, share), drawn) for share in (0.05, 0.3) for drawn in (50, 100)),
-    *(Reviewed(Web(600, 0.3, llm=0.25), drawn) for drawn in (50, 100)),
+    *(Reviewed(Web(600, share), drawn) for share in (0.05, 0.3) for drawn in (20, 50, 100)),
+    *(Reviewed(Web(600, 0.3, llm=0.25), drawn) for drawn in (20, 50, 100)),
     Reviewed(Web(600, 0.05, llm=0.6), 100),
     Reviewed(Web(600, 0.15, llm=0.25), 100, (0.9, 0.5)),
 )
