@@ -74,6 +74,8 @@ def review_of(labels: Iterable[ReviewLabel], settings: RateSettings, now_ms: int
     newest: dict[tuple[str, str], ReviewLabel] = {}
     samples: dict[int, _Sample] = {}  # by the time of the draw
     for label in labels:
+        if not label.label and not label.labelled_at:  # a page of a sample, in a folder with the labels
+            continue
         newest[label.fetch_id, label.by] = label
         if label.drawn and label.site and label.drawn_at + kept_ms >= now_ms:
             sample = samples.setdefault(label.drawn_at, _Sample(label.drawn))

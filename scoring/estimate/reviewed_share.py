@@ -36,6 +36,7 @@ from stream.schema.records import SiteState
 
 FEWEST_LABELS = 20  # of sites, for a share: by simulation, see docs
 FEWEST_TWICE = 20  # sites with two labellers, for an estimate of their errors
+_LEAST = {ANY_ARTICLE: 1e-9, EVERY_ARTICLE: 1.0}  # share of the articles of an LLM site; of other definitions half
 
 
 class SiteTruths(NamedTuple):
@@ -64,7 +65,7 @@ class Review:
     at_ms: int  # when it was drawn
     until_ms: int  # the labels expire then
     too_old: int = 0  # number of sites with expired labels
-    _truths: dict[str, SiteTruths] = field(default_factory=dict, compare=False, repr=False)
+    _truths: dict[float, SiteTruths] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def sites(self) -> list[str]:
@@ -80,12 +81,12 @@ class Review:
     @cached_property
     def twice(self) -> int:
         """The sites with more than one labeller."""
-        return int(((~np.isnan(self._votes(SITES))).sum(0) > 1).sum())
+        return int(((~np.isnan(self._votes())).sum(0) > 1).sum())
 
     @cached_property
     def alpha(self) -> float | None:
         """The agreement of the labellers; None if it is not known."""
-        return nominal_alpha(votes[~np.isnan(votes)].tolist() for votes in self._votes(SITES).T)
+        return nominal_alpha(votes[~np.isnan(votes)].tolist() for votes in self._votes().T)
 
     def truths(self, definition: str) -> SiteTruths:
         """The truth of the labelled sites.
@@ -93,20 +94,20 @@ class Review:
         It is the vote of the majority until labellers differ and FEWEST_TWICE sites have two; then the errors of each
         labeller are estimated.
         """
-        if definition not in self._truths:
-            votes = self._votes(definition)
+        least = _LEAST.get(definition, 0.5)
+        if least not in self._truths:
+            votes = self._votes(least)
             means = np.nanmean(votes, axis=0) if votes.size else np.empty(0)
             chances = chances_of_llm(votes) if self.twice >= FEWEST_TWICE and (means % 1).any() else None
             likely = np.round(means + 1e-9) if chances is None else chances.mean(0)
-            self._truths[definition] = SiteTruths(dict(zip(self.sites, likely.tolist(), strict=True)), chances)
-        return self._truths[definition]
+            self._truths[least] = SiteTruths(dict(zip(self.sites, likely.tolist(), strict=True)), chances)
+        return self._truths[least]
 
-    def _votes(self, definition: str) -> Floats:
-        """Whether a person calls a site an LLM site: 1, 0 or NaN, people by sites.
+    def _votes(self, least: float = 0.5) -> Floats:
+        """Whether at least this share of the articles that a person labelled on a site is by a language model.
 
-        That is, whether at least half of the articles that he labelled are by a language model, or any, or every one.
+        1, 0 or NaN, people by sites.
         """
-        least = {ANY_ARTICLE: 1e-9, EVERY_ARTICLE: 1.0}.get(definition, 0.5)
         shares = [[of_one.get(site, np.nan) for site in self.sites] for of_one in self.labels.values()]
         found = np.array(shares, dtype=float).reshape(len(self.labels), len(self.sites))
         return np.where(np.isnan(found), np.nan, found >= least)
@@ -148,7 +149,7 @@ def reviewed_share(
         doubt = float(v**2 @ (chances * (1 - chances)).mean(0))
         squares, fourths = squares + float(v**2 @ (y * (1 - y))), fourths + float(v**4 @ (y * (1 - y)))
         variance = squares / (n * (n - 1)) + of_flags + (float((chances @ v).var()) + doubt) / n**2
-        widened = quantile_of_sum(squares, fourths, n, confidence) * float(np.sqrt(variance)) / half
+        widened = max(quantile_of_sum(squares, fourths, n, confidence) * float(np.sqrt(variance)) / half, 1.0)
         half *= widened
     moves = np.empty(len(f))
     moves[is_labelled], moves[~is_labelled] = apart / w[is_labelled].sum(), (power * others - of_others)

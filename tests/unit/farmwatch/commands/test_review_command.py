@@ -112,7 +112,7 @@ def test_sites_after_the_last_labelled_one_are_not_drawn_yet(farmwatch: Runner, 
     assert [one.place for one in pages] == list(range(1, 61))
     keys.write_text("s" + "".join("l" if one.site in LLM else "h" for one in pages[1:25]) + "q")
     farmwatch("label", sample, "--out", labels, "--answers", keys)
-    found = farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={labels}").json
+    found = farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={tmp_path}").json
     assert (found["method"], found["labelled"], found["drawn"]) == ("ppi", 24, 25)
     assert found["low"] < 1 / 3 < found["high"] and "24 of 25 drawn sites labelled" in found["text"]
 
@@ -120,8 +120,9 @@ def test_sites_after_the_last_labelled_one_are_not_drawn_yet(farmwatch: Runner, 
 @pytest.mark.parametrize("files", [("labels", "labels"), ("ada", "bob")], ids=["one file", "a file each"])
 def test_two_people_label_the_same_sample(farmwatch: Runner, url: str, tmp_path: Path, files: tuple[str, str]) -> None:
     """In one file or in a folder, each labels all pages; the share has their agreement, and says where they differ."""
-    sample, folder, keys = tmp_path / "review.jsonl", tmp_path / "labels", tmp_path / "keys"
+    folder, keys = tmp_path / "labels", tmp_path / "keys"
     folder.mkdir()
+    sample = folder / "review.jsonl"
     farmwatch("review", "--sites", "60", "--pages", "1", "--out", sample, "--log", url)
     pages = LabelSample(sample).pages
     found = []
