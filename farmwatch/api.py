@@ -150,7 +150,7 @@ def judge(features: Row, ruleset: str | Path = "default") -> VerdictLine:
 def score(texts: Iterable[str | Row], settings: ScoreSettings = _SCORE) -> list[ScoreLine]:
     """A score per text and detector; the id of a plain text is its place, from 0. Detectors are loaded in each call.
 
-    Rows are articles of `judge`, or have id and text, perhaps site and url. Raises as `farmwatch score`.
+    Rows are articles of `judge`, or have id and text, perhaps site and url. Raises as `farmwatch lab score`.
     """
     if isinstance(texts, str):
         raise UsageError("score takes a list of texts, not one text")

@@ -119,11 +119,16 @@ def _rows_of_run(rows: Sequence[SiteState], run: Run, config: Config, now_ms: in
 
 
 def _without_names(labels: Iterable[ReviewLabel], forgotten: Forgotten) -> Iterator[ReviewLabel]:
-    """The labels; those of forgotten hosts count on, without name and address."""
+    """The labels without names of people; those of forgotten hosts count on, without name and address."""
     names: dict[str, str] = {}
+    people: dict[str, str] = {}
     for label in labels:
-        if forgotten.covers(label.site):
-            hidden = (names.setdefault(named, f"forgotten-{len(names)}") for named in (label.site, label.fetch_id))
+        by = people.setdefault(label.by, f"labeller-{len(people) + 1}") if label.by else ""
+        label = msgspec.structs.replace(label, by=by)
+        if forgotten.covers(label.site) or label.fetch_id in names:  # a retraction has no site
+            hidden = (
+                named and names.setdefault(named, f"forgotten-{len(names)}") for named in (label.site, label.fetch_id)
+            )
             label = msgspec.structs.replace(label, **dict(zip(("site", "fetch_id"), hidden, strict=True)))
         yield label
 
@@ -212,7 +217,9 @@ which are not part of the share. The site verdicts are those of `sites.jsonl`: T
 pages once.
 """
 
-_LABELS = "| `labels.jsonl` | the labels of the review, by fetch id and site; forgotten hosts have no name |\n"
+_LABELS = (
+    "| `labels.jsonl` | the labels of the review, by fetch id and site, without names of people and forgotten hosts |\n"
+)
 
 
 def _readme(rate: RateLine, run: Run, sites: Sequence[SiteState], config: Config, now_ms: int, missing_ms: int) -> str:

@@ -168,7 +168,7 @@ def make_live(desk: Desk, form: Form) -> str:
 def label(desk: Desk, form: Form) -> str:
     """As a key of `farmwatch review label`. Raises NotFound, UsageError, Working."""
     changed = desk.runs.labels.add(form)
-    shown = {name: form[name] for name in ("of", "a", "b", "after", "at") if name in form}
+    shown = {name: form[name] for name in ("of", "a", "b", "by", "after", "at") if name in form}
     return f"/label?{urlencode(shown)}" + ("" if changed else f"&{ALREADY}")
 
 

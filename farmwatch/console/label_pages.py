@@ -13,7 +13,7 @@ import msgspec
 
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
-from farmwatch.labels.judgements import ANSWERS, Judgement, LabelSample, SamplePage, judgement, retraction
+from farmwatch.labels.judgements import ANSWERS, LONGEST_NAME, Judgement, LabelSample, SamplePage, judgement, retraction
 from farmwatch.labels.labels_file import LabelsFile
 from farmwatch.labels.review import draw_review
 from farmwatch.labels.session import Session
@@ -48,8 +48,8 @@ class LabelPages:
         self._lock = threading.Lock()  # of the labels files, which one writer has at a time
         folder = names_folder(config)
         self._labels, self._review = folder / LABELS, folder / REVIEW
-        in_force = config.rate.review
-        self._review_labels = Path(in_force).expanduser() if in_force else folder / REVIEW_LABELS
+        in_force = Path(config.rate.review).expanduser() if config.rate.review else folder
+        self._review_labels = in_force / REVIEW_LABELS if in_force.is_dir() else in_force
 
     def label(self, query: Query) -> dict[str, Any]:
         """A page of the sample without its verdicts: the one at `at`, or the next one after `after` without a label.
@@ -57,24 +57,25 @@ class LabelPages:
         Raises NotFound, Working.
         """
         sample = self._sample(query)
-        pages = sample.pages
+        pages, by = sample.pages, _person(query)
         with self._opened(sample.file) as labels:
-            session = Session(pages, labels, "", self._clock)
+            session, of_person = Session(pages, labels, by, self._clock), labels.of(by)
             wanted = query.get("at", "")[:9]
             after = query.get("after", "")[:9]
             later = range(int(after) + 1, len(pages)) if after.isdecimal() else ()
-            following = (number for number in later if pages[number].fetch_id not in labels.latest)
+            following = (number for number in later if pages[number].fetch_id not in of_person)
             at = int(wanted) if wanted.isdecimal() and int(wanted) < len(pages) else next(following, session.number)
             page = None if at is None else pages[at]
-            said = "" if page is None else _words_of(labels.latest.get(page.fetch_id))
+            said = "" if page is None else _words_of(of_person.get(page.fetch_id))
             return {
                 "where": sample.where,
+                "by": by,
                 "at": at,
                 "of": len(pages),
                 "labelled": session.labelled,
                 "page": None if page is None else msgspec.to_builtins(page, str_keys=True),
                 "said": said,
-                "last": None if said else _last(pages, labels),
+                "last": None if said else _last(pages, of_person),
                 "answers": {key: answer.words for key, answer in ANSWERS.items()},
                 "counts": session.counts(),
                 "changes": [change._asdict() for change in session.changes()] if at is None else [],
@@ -96,9 +97,9 @@ class LabelPages:
         if answer != UNDO and answer not in ANSWERS:
             raise UsageError(f"answer: one of {', '.join(ANSWERS)}, {UNDO}")
         with self._opened(sample.file) as labels:
-            if _words_of(labels.latest.get(page.fetch_id)) != query.get("said", ""):
+            by, now_ms = _person(query), self._clock()
+            if _words_of(labels.of(by).get(page.fetch_id)) != query.get("said", ""):
                 return False
-            by, now_ms = getpass.getuser(), self._clock()
             is_undo = answer == UNDO
             labels.add(retraction(page, by, now_ms) if is_undo else judgement(page, ANSWERS[answer], by, now_ms))
         return True
@@ -118,15 +119,16 @@ class LabelPages:
     def of_comparison(self, comparison: Comparison) -> tuple[int, list[dict[str, Any]]]:
         """How many pages of its sample are labelled, and what the labels say of the runs."""
         with self._opened(self._labels) as labels:
-            session = Session(self._flips(comparison), labels, "", self._clock)
+            session = Session(self._flips(comparison), labels, getpass.getuser(), self._clock)
             return session.labelled, [change._asdict() for change in session.changes()]
 
     def _sample(self, query: Query) -> _Sample:
+        by = {"by": _person(query)} if query.get("by") else {}
         if query.get("of") == "review":
             pages = LabelSample(self._review).pages if self._review.exists() else []
-            return _Sample(pages, _OF_REVIEW, self._review_labels)
+            return _Sample(pages, _OF_REVIEW | by, self._review_labels)
         comparison = self._compared(query)
-        return _Sample(self._flips(comparison), {"a": comparison.a.run, "b": comparison.b.run}, self._labels)
+        return _Sample(self._flips(comparison), {"a": comparison.a.run, "b": comparison.b.run} | by, self._labels)
 
     def _flips(self, comparison: Comparison) -> list[SamplePage]:
         return msgspec.json.Decoder(SamplePage).decode_lines(label_lines(comparison, self._config.log.url))
@@ -139,10 +141,18 @@ class LabelPages:
             yield labels
 
 
-def _last(pages: list[SamplePage], labels: LabelsFile) -> dict[str, Any] | None:
+def _person(query: Query) -> str:
+    """Who labels: a name that was given, or the account of the console. Raises UsageError."""
+    by = query.get("by", "").strip()
+    if len(by) > LONGEST_NAME or not by.isprintable():
+        raise UsageError(f"by: up to {LONGEST_NAME} characters that print")
+    return by or getpass.getuser()
+
+
+def _last(pages: list[SamplePage], labels: dict[str, Judgement]) -> dict[str, Any] | None:
     """The page of the sample that was labelled last."""
     place = {page.fetch_id: number for number, page in enumerate(pages)}
-    last = next((one for one in reversed(labels.latest.values()) if one.fetch_id in place), None)
+    last = next((one for one in reversed(labels.values()) if one.fetch_id in place), None)
     if last is None:
         return None
     return {"at": place[last.fetch_id], "fetch_id": last.fetch_id, "said": _words_of(last)}

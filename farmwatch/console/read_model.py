@@ -26,7 +26,7 @@ from farmwatch.console.index_tables import (
     count_letters,
     readers,
 )
-from farmwatch.console.site_filter import SORTS, SiteFilter, SiteSums, conditions_of
+from farmwatch.console.site_filter import FEW, SORTS, SiteFilter, SiteSums, conditions_of
 from farmwatch.explain.page_records import FeaturesHead
 from farmwatch.upkeep.console_files import INDEX_VERSION, forget_in_index
 from replay.runs.lookup import names_to_read
@@ -212,7 +212,8 @@ class ReadModel:
         if kind == JUDGED:
             where.append("verdict <> ''")
         elif kind:
-            where.append("kind = ?")
+            is_rare = sum(pages for other, _, pages in self.outcomes() if other == kind) <= FEW
+            where.append("kind = ?" if is_rare or why is not None else "+kind = ?")  # + leaves the order of sites
             values.append(kind)
         if why is not None:
             where.append("why = ?")

@@ -15,7 +15,7 @@ SORTS = {
 }
 STATES = ("llm", "human", "open", "not judged")  # what the verdict of a site says to people
 DECIDED = "decided"  # kind of sites: two of the others
-_FEW = 2_000  # sites found by name or source that are sorted; of more, the first are found sooner in order
+FEW = 2_000  # sites found by name or source that are sorted; of more, the first are found sooner in order
 _TRIGRAM, _LETTERS = 3, 8  # that the index of names needs; that select enough: a common ending costs more
 
 
@@ -83,7 +83,7 @@ def conditions_of(db: sqlite3.Connection, of: SiteFilter) -> tuple[list[str], li
         phrase = '"{}"'.format(of.search[:_LETTERS].replace('"', '""'))
         picks.append(("SELECT rowid FROM name WHERE name MATCH ?", phrase))
     for pick, value in picks:
-        (many,) = db.execute(f"SELECT COUNT(*) FROM ({pick} LIMIT {_FEW + 1})", [value]).fetchone()
-        if many <= _FEW or of.names is not None:
+        (many,) = db.execute(f"SELECT COUNT(*) FROM ({pick} LIMIT {FEW + 1})", [value]).fetchone()
+        if many <= FEW or of.names is not None:
             return [f"id IN ({pick})", *where], [value, *values], True
     return where, values, False

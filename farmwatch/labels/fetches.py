@@ -23,7 +23,7 @@ class _Head(Record, frozen=True, kw_only=True):
 
 
 class LabelledFetches:
-    """The pages that a file of `farmwatch review label` labels; the last line of a page counts.
+    """The pages that a file of `farmwatch review label` labels; the last label of a page counts, whoever gave it.
 
     Damaged lines are reported on stderr by number, and pages without features by URL; `skipped` counts both.
     """
@@ -42,7 +42,7 @@ class LabelledFetches:
                 self._lines.bad(place, "no site, by which its page is found in the log")
             else:
                 judging.append(line)
-        for page in latest_judgements(judging):
+        for page in {page.fetch_id: page for page in latest_judgements(judging)}.values():
             self._sites[page.fetch_id] = page.site
             label = Label(source=file.name, id=page.fetch_id, place=str(file), url=page.url, page_type=page.page_type)
             self.labels.append(label)

@@ -16,6 +16,7 @@ from farmwatch.terminal.jsonl import JsonLines
 from stream.schema.vocabulary import PageClass, Truth
 from stream.text.user_errors import FarmwatchError
 
+LONGEST_NAME = 64  # of a person who labels
 OTHER = "other"  # page_type of other pages than articles
 
 
@@ -65,10 +66,11 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
     labelled_at: int = 0  # of a judgement, which is not a page of a sample
     drawn: int = 0  # of a review: sites of the sample
     drawn_at: int = 0  # ms UTC
+    place: int = 0  # of a review: of its site in the sample, from 1
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of a labels file. For a fetch id the last line counts; one without `page_type` withdraws the label.
+    """A line of a labels file. A person's last line of a fetch id counts; without `page_type` it withdraws the label.
 
     `farmwatch rulesets evaluate` reads `page_type`, `farmwatch lab calibrate` reads `label` and `text`.
     """
@@ -85,9 +87,10 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     drawn: int = 0  # of a review: sites of the sample, labelled or not
     drawn_at: int = 0  # ms UTC
+    place: int = 0  # of a review: of its site in the sample, from 1
 
 
-_OF_PAGE = ("fetch_id", "url", "site", "page_id", "text_digest", "drawn", "drawn_at")
+_OF_PAGE = ("fetch_id", "url", "site", "page_id", "text_digest", "drawn", "drawn_at", "place")
 
 
 def judgement(page: SamplePage, answer: Answer, by: str, at: int) -> Judgement:
@@ -109,17 +112,18 @@ class PageLabel(msgspec.Struct, frozen=True, kw_only=True):
     url: str = ""
     site: str = ""
     page_type: str = ""
+    by: str = ""
 
 
 S = TypeVar("S", Judgement, PageLabel)
 
 
 def latest_judgements(judgements: Iterable[S]) -> Iterator[S]:
-    """The last judgement of each page, in the order of these, without withdrawn ones."""
-    last: dict[str, S] = {}
+    """Each person's last judgement of each page, in the order of these, without withdrawn ones."""
+    last: dict[tuple[str, str], S] = {}
     for one in judgements:
-        last.pop(one.fetch_id, None)
-        last[one.fetch_id] = one
+        last.pop((one.fetch_id, one.by), None)
+        last[one.fetch_id, one.by] = one
     return (one for one in last.values() if one.page_type)
 
 

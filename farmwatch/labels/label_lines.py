@@ -4,8 +4,8 @@ A line of JSON is {label, text} for an unscored text, or {label, score, detector
 with a label added. Both may have `site`, `genre` (or `domain`) and `words`; other names are ignored. In CSV the same
 names are columns, and two may have other names. A label is human or llm; 0 and 1, false and true are accepted too,
 for columns such as "generated". A repeated text is left out; for scores without texts, `id` identifies texts. In
-lines of `farmwatch review label`, which have a `fetch_id`, the last one of each page counts, and those with an empty
-label (no author label) are skipped.
+lines of `farmwatch review label`, which have a `fetch_id`, each person's last one of a page counts, and those with an
+empty label (no author label) are skipped.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class LabelLine(msgspec.Struct, kw_only=True):
     label: str | bool | int | None = None
     fetch_id: str | None = None
     page_type: str = ""
+    by: str = ""
     id: Ident | None = None
     text: str | None = None
     score: float | None = None
@@ -94,7 +95,7 @@ class LabelFile:
 
     def _standing(self, lines: Iterator[tuple[str, LabelLine]]) -> Iterator[tuple[str, LabelLine]]:
         """All lines but replaced or withdrawn judgements and those without a label; judgements come last."""
-        judged: dict[str, tuple[str, LabelLine]] = {}
+        judged: dict[tuple[str, str], tuple[str, LabelLine]] = {}
         is_labelled = is_sample = False
         for place, line in lines:
             if line.label is None:
@@ -105,7 +106,7 @@ class LabelFile:
             if line.fetch_id is None or line.detector is not None:
                 yield place, line
             else:
-                judged[line.fetch_id] = place, line
+                judged[line.fetch_id, line.by] = place, line
         if not is_labelled and self._lines.skipped:
             how = f"`farmwatch review label {self._file}` asks for those of a sample" if is_sample else _LINES
             raise FarmwatchError(f"{self._file}: no line has a label: {how}")

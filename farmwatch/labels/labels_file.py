@@ -29,7 +29,7 @@ class _Line(msgspec.Struct):
 class LabelsFile:
     """A labels file, open for appending; it holds the file's lock until `close`.
 
-    `latest` has the valid judgements by fetch id, the last one last, without their texts.
+    `latest` has the valid judgements by fetch id and person, the last one last, without their texts.
     """
 
     def __init__(self, file: Path) -> None:
@@ -39,7 +39,7 @@ class LabelsFile:
         opened, that another process has open, or that has other content than labels.
         """
         self.file = file
-        self.latest: dict[str, Judgement] = {}
+        self.latest: dict[tuple[str, str], Judgement] = {}
         try:
             self._fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         except OSError as error:
@@ -70,9 +70,13 @@ class LabelsFile:
             with suppress(OSError):
                 os.ftruncate(self._fd, before)
             raise FarmwatchError(f"{self.file}: the last answer was not kept: {error.strerror}") from error
-        self.latest.pop(said.fetch_id, None)
+        self.latest.pop((said.fetch_id, said.by), None)
         if said.page_type:
-            self.latest[said.fetch_id] = msgspec.structs.replace(said, text="")
+            self.latest[said.fetch_id, said.by] = msgspec.structs.replace(said, text="")
+
+    def of(self, by: str) -> dict[str, Judgement]:
+        """The valid judgements of a person by fetch id."""
+        return {fetch_id: said for (fetch_id, who), said in self.latest.items() if who == by}
 
     def forget(self, is_forgotten: Callable[[str], bool]) -> None:
         """Remove the lines of these sites, with their texts; an interruption leaves the file as it was."""
@@ -104,7 +108,7 @@ class LabelsFile:
                     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                         raise self._no_label(number, str(error)) from error
                 end += len(line)
-        self.latest = {said.fetch_id: said for said in latest_judgements(judgements)}
+        self.latest = {(said.fetch_id, said.by): said for said in latest_judgements(judgements)}
 
     def _mend(self, line: bytes, number: int, begins: int) -> None:
         """Handle a last line without an end: cut off after a kill, or written by hand."""

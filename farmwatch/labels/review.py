@@ -64,8 +64,8 @@ def sample_lines(
 ) -> Iterator[dict[str, Any]]:
     """The pages to label, for `farmwatch review label`: at most `pages` articles of each site, drawn at random.
 
-    Verdicts and probabilities, which would bias the labels, are left out. Each line has the number of drawn sites and
-    the time of the draw (ms).
+    Verdicts and probabilities, which would bias the labels, are left out. Each line has the number of drawn sites, the
+    time of the draw (ms) and the place of its site among them.
     """
     partitions = log.topics().get(names.verdicts, 0)
     digests = {row.site: row.digest for row in rows}
@@ -82,6 +82,7 @@ def sample_lines(
         for verdict in sorted(articles[site].values(), key=lambda verdict: _place(verdict.page_id, seed))[:pages]
     ]
     texts = texts_of(log, names.features, chosen)
+    places = {site: place for place, site in enumerate(digests, 1)}
     for verdict in chosen:
         text = texts.get(verdict.id)
         if text is not None:
@@ -96,6 +97,7 @@ def sample_lines(
                 "fetched_at": verdict.fetched_at,
                 "drawn": len(rows),
                 "drawn_at": drawn_at,
+                "place": places[verdict.site],
             }
 
 

@@ -22,15 +22,16 @@ class RulesetChange(NamedTuple):
 
 
 class Session:
-    """A person's progress through a sample: pages in the labels file are skipped."""
+    """A person's progress through a sample: pages that he labelled in the labels file are skipped."""
 
     def __init__(self, pages: Sequence[SamplePage], labels: LabelsFile, by: str, clock: Callable[[], int]) -> None:
         """`clock` gives milliseconds UTC."""
         self.pages = pages
         self._labels, self._by, self._clock = labels, by, clock
         place = {page.fetch_id: number for number, page in enumerate(pages)}
-        self._left = deque(number for number, page in enumerate(pages) if page.fetch_id not in labels.latest)
-        self._gone = [place[fetch_id] for fetch_id in labels.latest if fetch_id in place]  # where `undo` returns to
+        labelled = labels.of(by)
+        self._left = deque(number for number, page in enumerate(pages) if page.fetch_id not in labelled)
+        self._gone = [place[fetch_id] for fetch_id in labelled if fetch_id in place]  # where `undo` returns to
 
     @property
     def number(self) -> int | None:
@@ -47,7 +48,7 @@ class Session:
             if not self._gone:
                 return "there is nothing to undo"
             page = self.pages[self._gone[-1]]
-            if page.fetch_id in self._labels.latest:
+            if page.fetch_id in self._labels.of(self._by):
                 self._labels.add(retraction(page, self._by, self._clock()))
             self._left.appendleft(self._gone.pop())
             return ""
@@ -80,5 +81,5 @@ class Session:
         return [RulesetChange(what, len(articles), sum(articles)) for what, articles in articles_of.items()]
 
     def _said(self) -> dict[str, Judgement]:
-        latest = self._labels.latest
+        latest = self._labels.of(self._by)
         return {page.fetch_id: latest[page.fetch_id] for page in self.pages if page.fetch_id in latest}

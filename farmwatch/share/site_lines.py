@@ -111,7 +111,7 @@ def site_lines(log: Log, config: Config, run: str, now_ms: int) -> list[SiteLine
 
 def site_labels(review: Review | None) -> dict[str, str]:
     """Site -> what people called it."""
-    is_llm = {} if review is None else review.is_llm(SITES)
+    is_llm = {} if review is None else review.truths(SITES).is_llm
     return {site: str(Truth.LLM if llm else Truth.HUMAN) for site, llm in is_llm.items()}
 
 

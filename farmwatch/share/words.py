@@ -61,7 +61,11 @@ _WORDS = {
     RemarkKind.LABELS_TOO_OLD: "labels of {labels} are too old",
     RemarkKind.CONTRADICTION: "labels and flags contradict each other: the detector does not fit these sites",
     RemarkKind.REVIEWED_SHARE: "{percent} (" + _INTERVAL + ")",
-    RemarkKind.LABELLED: "by {number:,} labelled site{s} of {day}, to renew by {until}",
+    RemarkKind.LABELLED: "by {number:,} labelled site{s} of {day} ({who}), to renew by {until}",
+    RemarkKind.LABELLERS_DIFFER: "labellers differ, which makes the interval {times:.1f} times as wide",
+    RemarkKind.FEW_TWICE: "labels are taken as true: {twice} sites have two labellers, {needed} tell who errs",
+    RemarkKind.WIDER: "a wider interval than by flags alone, which take the detector's errors as known",
+    RemarkKind.AGAINST_FLAGS: "{against} of {number} labels contradict the flags: each widens the interval",
     RemarkKind.UNLABELLED: "{labelled} of {drawn} drawn sites labelled: the others may be of either kind",
     RemarkKind.NO_RATE: "no rate: no site could be classified",
     RemarkKind.FEW_FOR_A_RATE: "too few sites for a rate: {llm} of {number} classifiable site{s} called llm ("
@@ -102,6 +106,7 @@ def sentence(remark: Remark) -> str:
             facts["day"], facts["until"] = (
                 datetime.fromtimestamp(facts[name] / 1000, UTC).date() for name in ("at_ms", "until_ms")
             )
+            facts["who"] = _labellers(facts)
         case RemarkKind.MORE_SITES | RemarkKind.MORE_KNOWN_SITES:
             facts["width"] = 100 * facts["half_width"]
     if remark.kind in _OF_SITES:
@@ -118,6 +123,13 @@ def sentence(remark: Remark) -> str:
         few = facts["unclassifiable"] - facts["without_pages"]
         addition = f" ({facts['without_pages']} without a page so far, {few} with too few scored articles)"
     return _WORDS[remark.kind].format_map(facts) + addition
+
+
+def _labellers(facts: Mapping[str, Any]) -> str:
+    if facts.get("labellers", 1) == 1:
+        return "one labeller"
+    agreement = f", alpha {facts['alpha']:.2f}" if "alpha" in facts else ""
+    return f"{facts['labellers']} labellers, {counted(facts['twice'], 'site')} by more than one{agreement}"
 
 
 def sentences(remarks: Iterable[Remark]) -> list[str]:

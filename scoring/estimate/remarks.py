@@ -50,6 +50,10 @@ class RemarkKind(StrEnum):
     CONTRADICTION = auto()
     REVIEWED_SHARE = auto()
     LABELLED = auto()
+    LABELLERS_DIFFER = auto()
+    FEW_TWICE = auto()
+    WIDER = auto()
+    AGAINST_FLAGS = auto()
     UNLABELLED = auto()
     WITHOUT_LABELS = auto()
 

@@ -11,11 +11,17 @@ that are drawn at random and labelled cannot. With f the probability of a site t
 probabilities make it narrow, bad ones only as wide as the labels alone. Means are weighted by what a site counts for.
 As in `scoring.estimate.share_change`, two supposed residuals of weight 1/2, one of each sign, and tails by Student's t
 keep it honest where few labels contradict f.
+
+Where several people err, Y is a chance (`scoring.estimate.labeller_errors`). The variance is then that of draws of the
+true labels, as for multiple imputation (Rubin, Multiple Imputation for Nonresponse in Surveys, 1987, 3.1): the mean of
+the one above over the draws, and the variance of mean Y among them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -23,30 +29,88 @@ import numpy as np
 from scoring.estimate.beta_binomial import Floats
 from scoring.estimate.definitions import ANY_ARTICLE, EVERY_ARTICLE, SITES
 from scoring.estimate.intervals import Interval
+from scoring.estimate.labeller_errors import chances_of_llm
+from scoring.statistics.labeller_agreement import nominal_alpha
 from scoring.statistics.shares import quantile_of_sum
 from stream.schema.records import SiteState
 
-FEWEST_LABELS = 50  # of sites, for a share: by simulation, see docs
+FEWEST_LABELS = 20  # of sites, for a share: by simulation, see docs
+FEWEST_TWICE = 20  # sites with two labellers, for an estimate of their errors
+_LEAST = {ANY_ARTICLE: 1e-9, EVERY_ARTICLE: 1.0}  # share of the articles of an LLM site; of other definitions half
 
 
-class Review(NamedTuple):
+class SiteTruths(NamedTuple):
+    """Site -> its chance to be an LLM site; and draws of the chances where labellers err, draws by sites."""
+
+    likely: Mapping[str, float]
+    chances: Floats | None = None
+
+    @property
+    def is_llm(self) -> dict[str, bool]:
+        """Site -> whether it is rather an LLM site."""
+        return {site: chance >= 0.5 for site, chance in self.likely.items()}
+
+    def chances_of(self, sites: Sequence[str]) -> Floats | None:
+        """The draws of these labelled sites."""
+        place = {site: number for number, site in enumerate(self.likely)}
+        return None if self.chances is None else self.chances[:, [place[site] for site in sites]]
+
+
+@dataclass(frozen=True)
+class Review:
     """Labels of a random sample of sites."""
 
-    llm_shares: Mapping[str, float]  # site -> for each labelled article, whether it is by a language model
+    labels: Mapping[str, Mapping[str, float]]  # person -> site -> share of its labelled articles by a language model
     drawn: int  # sites of the sample
     at_ms: int  # when it was drawn
     until_ms: int  # the labels expire then
     too_old: int = 0  # number of sites with expired labels
+    _truths: dict[float, SiteTruths] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def sites(self) -> list[str]:
+        """The labelled sites, in the order of their labels."""
+        return list(dict.fromkeys(site for of_one in self.labels.values() for site in of_one))
 
     @property
     def unlabelled(self) -> float:
         """The share of the drawn sites without a label."""
-        return 1 - len(self.llm_shares) / max(self.drawn, len(self.llm_shares), 1)
+        labelled = len(self.sites)
+        return 1 - labelled / max(self.drawn, labelled, 1)
 
-    def is_llm(self, definition: str) -> dict[str, bool]:
-        """Site -> whether it is an LLM site: at least half of its labelled articles are, or any, or every one."""
-        least = {ANY_ARTICLE: 1e-9, EVERY_ARTICLE: 1.0}.get(definition, 0.5)
-        return {site: share >= least for site, share in self.llm_shares.items()}
+    @cached_property
+    def twice(self) -> int:
+        """The sites with more than one labeller."""
+        return int(((~np.isnan(self._votes())).sum(0) > 1).sum())
+
+    @cached_property
+    def alpha(self) -> float | None:
+        """The agreement of the labellers; None if it is not known."""
+        return nominal_alpha(votes[~np.isnan(votes)].tolist() for votes in self._votes().T)
+
+    def truths(self, definition: str) -> SiteTruths:
+        """The truth of the labelled sites.
+
+        It is the vote of the majority until labellers differ and FEWEST_TWICE sites have two; then the errors of each
+        labeller are estimated.
+        """
+        least = _LEAST.get(definition, 0.5)
+        if least not in self._truths:
+            votes = self._votes(least)
+            means = np.nanmean(votes, axis=0) if votes.size else np.empty(0)
+            chances = chances_of_llm(votes) if self.twice >= FEWEST_TWICE and (means % 1).any() else None
+            likely = np.round(means + 1e-9) if chances is None else chances.mean(0)
+            self._truths[least] = SiteTruths(dict(zip(self.sites, likely.tolist(), strict=True)), chances)
+        return self._truths[least]
+
+    def _votes(self, least: float = 0.5) -> Floats:
+        """Whether at least this share of the articles that a person labelled on a site is by a language model.
+
+        1, 0 or NaN, people by sites.
+        """
+        shares = [[of_one.get(site, np.nan) for site in self.sites] for of_one in self.labels.values()]
+        found = np.array(shares, dtype=float).reshape(len(self.labels), len(self.sites))
+        return np.where(np.isnan(found), np.nan, found >= least)
 
 
 class ReviewedShare(NamedTuple):
@@ -54,12 +118,16 @@ class ReviewedShare(NamedTuple):
 
     interval: Interval
     moves: Floats
+    widened: float = 1.0  # by this factor, because labellers err
 
 
 def reviewed_share(
-    f: Floats, labels: Floats, confidence: float = 0.95, weights: Floats | None = None
+    f: Floats, labels: Floats, confidence: float = 0.95, weights: Floats | None = None, chances: Floats | None = None
 ) -> ReviewedShare | None:
-    """The share of LLM sites by their probabilities and labels (1, 0; NaN: none); None with too few labels."""
+    """The share of LLM sites by their probabilities and labels (NaN: none); None with too few labels.
+
+    A label is 1, 0, or the chance of an LLM site; `chances` are draws of it for the labelled sites.
+    """
     is_labelled = ~np.isnan(labels)
     n, m = int(is_labelled.sum()), int((~is_labelled).sum())
     if n < FEWEST_LABELS:
@@ -74,22 +142,29 @@ def reviewed_share(
     apart = residuals - of_labelled
     squares, fourths = float(((v * apart) ** 2).sum()) + 1, float(((v * apart) ** 4).sum()) + 1
     spread = float(((u * (power * others - of_others)) ** 2).sum())
-    variance = squares / (n * (n - 1)) + (spread / (m * (m - 1)) if m > 1 else 0.0)
-    half = quantile_of_sum(squares, fourths, n, confidence) * float(np.sqrt(variance))
+    of_flags = spread / (m * (m - 1)) if m > 1 else 0.0
+    half = quantile_of_sum(squares, fourths, n, confidence) * float(np.sqrt(squares / (n * (n - 1)) + of_flags))
+    widened = 1.0
+    if chances is not None:
+        doubt = float(v**2 @ (chances * (1 - chances)).mean(0))
+        squares, fourths = squares + float(v**2 @ (y * (1 - y))), fourths + float(v**4 @ (y * (1 - y)))
+        variance = squares / (n * (n - 1)) + of_flags + (float((chances @ v).var()) + doubt) / n**2
+        widened = max(quantile_of_sum(squares, fourths, n, confidence) * float(np.sqrt(variance)) / half, 1.0)
+        half *= widened
     moves = np.empty(len(f))
     moves[is_labelled], moves[~is_labelled] = apart / w[is_labelled].sum(), (power * others - of_others)
     moves[~is_labelled] /= w[~is_labelled].sum() if m else 1.0
     share = min(max(of_others + of_labelled, 0.0), 1.0)
-    return ReviewedShare(Interval(share, max(share - half, 0.0), min(share + half, 1.0)), moves)
+    return ReviewedShare(Interval(share, max(share - half, 0.0), min(share + half, 1.0)), moves, widened)
 
 
 def moves_by_review(
     posterior: Mapping[tuple[int, int], float], rows: Sequence[SiteState], review: Review, confidence: float
 ) -> Floats | None:
     """The effect of each of these sites with a scored article on the reviewed share; None with too few labels."""
-    is_llm = review.is_llm(SITES)
+    truth = review.truths(SITES).likely
     likely = np.array([posterior[row.scored, row.flagged] for row in rows])
-    labels = np.array([is_llm.get(row.site, np.nan) for row in rows], dtype=float)
+    labels = np.array([truth.get(row.site, np.nan) for row in rows], dtype=float)
     reviewed = reviewed_share(likely, labels, confidence)
     return None if reviewed is None else reviewed.moves
 

@@ -56,6 +56,8 @@ class DirectShare(msgspec.Struct, frozen=True, kw_only=True):
     design_effect: float = 1.0  # factor of the variance, because sites of a domain or a query agree
     labelled: int = 0  # of these sites, those with a label of the current review
     drawn: int = 0  # sites of that review, labelled or not
+    labellers: int = 0  # people who labelled them
+    alpha: float | None = None  # their agreement (Krippendorff's alpha); None: not known
     remarks: tuple[Remark, ...] = (Remark(RemarkKind.NO_SCORES),)  # the headline, then the most important first
 
 
@@ -169,6 +171,16 @@ def _few_clusters(agree: Agreement) -> list[Remark]:
     return [few] if agree.clusters else []
 
 
+def _labelled(review: Review, number: int) -> Remark:
+    facts: dict[str, Fact] = {"number": number, "at_ms": review.at_ms, "until_ms": review.until_ms}
+    facts["labellers"] = len(review.labels)
+    if len(review.labels) > 1:
+        facts["twice"] = review.twice
+    if review.alpha is not None:
+        facts["alpha"] = review.alpha
+    return Remark(RemarkKind.LABELLED, facts)
+
+
 def by_review(
     direct: DirectShare, fit: Fit, rows: Iterable[SiteState], review: Review, confidence: float, definition: str = SITES
 ) -> DirectShare:
@@ -179,14 +191,16 @@ def by_review(
     import numpy as np
 
     from scoring.estimate.clusters import WeightedSites, agreement
-    from scoring.estimate.reviewed_share import FEWEST_LABELS, reviewed_share
+    from scoring.estimate.reviewed_share import FEWEST_LABELS, FEWEST_TWICE, reviewed_share
 
-    sites, is_llm = WeightedSites.of(rows, definition), review.is_llm(definition)
+    sites, truths = WeightedSites.of(rows, definition), review.truths(definition)
     likely = np.array([fit.posterior[row.scored, row.flagged] for row in sites.rows])
-    labels = np.array([is_llm.get(row.site, math.nan) for row in sites.rows], dtype=float)
-    reviewed = reviewed_share(likely, labels, confidence, sites.weights)
+    labels = np.array([truths.likely.get(row.site, math.nan) for row in sites.rows], dtype=float)
+    chances = truths.chances_of([row.site for row in sites.rows if row.site in truths.likely])
+    reviewed = reviewed_share(likely, labels, confidence, sites.weights, chances)
     number = int(np.isfinite(labels).sum())
-    direct = msgspec.structs.replace(direct, labelled=number, drawn=review.drawn)
+    who = {"labellers": len(review.labels), "alpha": None if review.alpha is None else round(review.alpha, PLACES)}
+    direct = msgspec.structs.replace(direct, labelled=number, drawn=review.drawn, **who)
     place = 1 + any(remark.kind in REASONS for remark in direct.remarks[1:2])  # the headline with its reason
     headline, others = direct.remarks[:place], direct.remarks[place:]
     if reviewed is None:
@@ -195,14 +209,24 @@ def by_review(
         return msgspec.structs.replace(direct, remarks=(*headline, *added, *others))
     agree = agreement(sites, reviewed.moves)
     ends = ends_of(*reviewed.interval, math.sqrt(agree.effect), every_look(number, confidence))
+    is_wider = ends["high"] - ends["low"] > (direct.high or 1.0) - (direct.low or 0.0)
     missing = review.unlabelled  # they may be of either kind
     ends = {name: round((1 - missing) * end + missing * name.endswith("high"), PLACES) for name, end in ends.items()}
     share, low, high = reviewed.interval.point, ends["low"], ends["high"]
     facts: dict[str, Fact] = {"share": share, "low": low, "high": high, "confidence": confidence}
-    added = [Remark.of(RemarkKind.LABELLED, number=number, at_ms=review.at_ms, until_ms=review.until_ms)]
-    added += _few_clusters(agree)
+    added = [_labelled(review, number)]
+    if chances is not None:
+        added.append(Remark.of(RemarkKind.LABELLERS_DIFFER, times=reviewed.widened))
     if missing:
-        added.append(Remark.of(RemarkKind.UNLABELLED, labelled=len(review.llm_shares), drawn=review.drawn))
+        added.append(Remark.of(RemarkKind.UNLABELLED, labelled=len(review.sites), drawn=review.drawn))
+    if definition not in BY_LABELS:
+        if is_wider and direct.share is not None:
+            added.append(Remark(RemarkKind.WIDER))
+        if against := int((np.abs(labels - likely) > 0.5).sum()):  # NaN is not
+            added.append(Remark.of(RemarkKind.AGAINST_FLAGS, against=against, number=number))
+    if len(review.labels) > 1 and review.twice < FEWEST_TWICE:
+        added.append(Remark.of(RemarkKind.FEW_TWICE, twice=review.twice, needed=FEWEST_TWICE))
+    added += _few_clusters(agree)
     if high - low > WIDEST:
         by_labels = Remark(RemarkKind.REVIEWED_SHARE, facts)
         return msgspec.structs.replace(direct, remarks=(*headline, by_labels, *added, *others))

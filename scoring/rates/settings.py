@@ -24,7 +24,8 @@ class RateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     canary_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 30.0
     """Days for which a canary site counts."""
     review: str = ""
-    """File of people's labels of a sample of sites; with 50 sites or more the share uses them."""
+    """File of people's labels of a sample of sites, or folder of such files; with 20 sites or more the share uses
+    them."""
     review_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 180.0
     """Days after the draw of its sample for which a label counts."""
     groups: dict[str, list[str]] = {}

@@ -25,6 +25,7 @@ from replay.live.epoch_change import seams_of
 from replay.rows.site_table import Counts
 from replay.runs.lookup import find_run
 from scoring.rates.cuts import Cut
+from scoring.rates.direct_share import ShareState
 from scoring.rates.groups import OTHER, day_of, group_order
 from scoring.rates.series import SERIES, series_of
 from scoring.rates.split_rates import RateLine
@@ -173,7 +174,8 @@ def _put_line(line: RateLine, *, verbose: bool) -> None:
     if not line.sites:
         put("  no site yet")
         return
-    for remark in remarks if verbose else remarks[:1]:
+    shown = 2 if line.method == ShareState.REVIEWED else 1  # its labels, and the weak point
+    for remark in remarks if verbose else remarks[:shown]:
         put_wrapped(f"  {remark}", "    ")
     said = [f"not judged: {_not_judged(line)}"]
     if verbose and line.bound_low is not None and line.bound_high is not None:

@@ -13,7 +13,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from farmwatch.commands.options import AsJson
-from farmwatch.labels.judgements import ANSWERS, LabelSample, SamplePage
+from farmwatch.labels.judgements import ANSWERS, LONGEST_NAME, LabelSample, SamplePage
 from farmwatch.labels.labels_file import LabelsFile
 from farmwatch.labels.session import SKIP, UNDO, Session
 from farmwatch.terminal.jsonl import STDIN, binary_input
@@ -25,7 +25,6 @@ from stream.text.wording import counted, one_line
 
 _QUIT = "q"
 _KEYS = (*ANSWERS, SKIP, UNDO, _QUIT)
-_LONGEST_NAME = 64
 
 
 def label(
@@ -45,8 +44,9 @@ def label(
     a: an article. n: not an article. l: an article written by a language model. h: an article written by a human.
     s: skip. u: undo. q: quit; the same command resumes later with the pages that have no label.
 
-    Each answer is written to the labels file before the next page is shown; the last line of a page counts. `farmwatch
-    rulesets evaluate` and `farmwatch lab calibrate` read that file. Keys may come from a pipe; white space is ignored.
+    Each answer is written to the labels file before the next page is shown; the last line of a page and
+    operator counts. Another --operator labels the same pages anew. `farmwatch rulesets evaluate` and `farmwatch lab
+    calibrate` read that file. Keys may come from a pipe; white space is ignored.
     """
     if str(sample) in STDIN and (answers is None or str(answers) in STDIN):
         raise UsageError("the sample and the keys cannot both come from stdin: name a file for one of them")
@@ -121,8 +121,8 @@ def _operator(name: str) -> str:
             return getpass.getuser()
         except (OSError, KeyError, ImportError):  # an account without a name, as in some containers
             return ""
-    if len(name) > _LONGEST_NAME or not name.isprintable():
-        raise UsageError(f"--operator: up to {_LONGEST_NAME} characters that print")
+    if len(name) > LONGEST_NAME or not name.isprintable():
+        raise UsageError(f"--operator: up to {LONGEST_NAME} characters that print")
     return name
 
 

@@ -32,8 +32,8 @@ class Reviewed(NamedTuple):
 
 
 REVIEWS = (
-    *(Reviewed(Web(600, share), drawn) for share in (0.05, 0.3) for drawn in (50, 100)),
-    *(Reviewed(Web(600, 0.3, llm=0.25), drawn) for drawn in (50, 100)),
+    *(Reviewed(Web(600, share), drawn) for share in (0.05, 0.3) for drawn in (20, 50, 100)),
+    *(Reviewed(Web(600, 0.3, llm=0.25), drawn) for drawn in (20, 50, 100)),
     Reviewed(Web(600, 0.05, llm=0.6), 100),
     Reviewed(Web(600, 0.15, llm=0.25), 100, (0.9, 0.5)),
 )
@@ -87,7 +87,7 @@ def _by_labels(rng: np.random.Generator, case: Reviewed) -> tuple[Found, Found]:
     assert fit is not None
     drawn = rng.choice(case.web.sites, case.drawn, replace=False).tolist()
     said = [at for at in drawn if rng.random() < case.labelled[int(is_llm[at])]]
-    review = Review({f"s{at}.com": float(is_llm[at]) for at in said}, case.drawn, 0, 1)
+    review = Review({"": {f"s{at}.com": float(is_llm[at]) for at in said}}, case.drawn, 0, 1)
     truth = float(is_llm.mean())
     return (by_review(direct, fit, rows, review, 0.95), truth), (direct, truth)
 

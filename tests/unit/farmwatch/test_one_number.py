@@ -56,23 +56,26 @@ def url(tmp_path: Path, no_weights: None) -> str:
     return url
 
 
-def reviewed(folder: Path) -> str:
-    """Labels of 80 of the sites, half of them LLM sites, which is more than the flags show."""
+def reviewed(folder: Path, people: int = 1) -> str:
+    """Labels of 80 of the sites, half of them LLM sites, which is more than the flags show; a second person differs."""
     drawn = {"drawn": 80, "drawn_at": 10**13}
     lines = [
-        {"fetch_id": name, "site": name, "label": ("llm", "human")[n % 2], **drawn} for n, name in enumerate(NAMES[::3])
+        {"fetch_id": name, "site": name, "label": ("llm", "human")[(n % 2) ^ wrong], "by": f"zoe-{-person}", **drawn}
+        for person in range(people)
+        for n, name in enumerate(NAMES[::3])
+        for wrong in [person and n % 9 == 0]
     ]
     file = folder / "labels.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return str(file)
 
 
-@pytest.mark.parametrize("by_people", [False, True], ids=["flags", "review"])
+@pytest.mark.parametrize("by_people", [0, 1, 2], ids=["flags", "review", "two labellers"])
 def test_every_command_shows_the_same_share_in_the_same_interval(
-    farmwatch: Runner, url: str, tmp_path: Path, by_people: bool
+    farmwatch: Runner, url: str, tmp_path: Path, by_people: int
 ) -> None:
     """rate, compare, audit, history, gauges, release show one share; so does `estimate`, which has no review."""
-    settings = ["log.partitions=2", *([f"rate.review={reviewed(tmp_path)}"] if by_people else [])]
+    settings = ["log.partitions=2", *([f"rate.review={reviewed(tmp_path, by_people)}"] if by_people else [])]
     flags = ["--log", url, *(word for setting in settings for word in ("--set", setting))]
 
     def run(*words: str) -> dict[str, Any]:
@@ -81,6 +84,7 @@ def test_every_command_shows_the_same_share_in_the_same_interval(
 
     rate = run("rate", "--json")
     wanted = {name: rate[name] for name in SHARE}
+    assert (rate["labellers"], rate["alpha"] is not None) == (by_people, by_people > 1)
     assert (rate["method"], rate["scored_sites"]) == ("ppi" if by_people else "direct", SITES)
     compared = run("compare", "live", A, "--json")
     for side in ("a", "b"):
@@ -119,13 +123,13 @@ def test_every_command_shows_the_same_share_in_the_same_interval(
     lines = tmp_path / "sites.jsonl"
     lines.write_text(farmwatch("sites", "--json", "--limit", "0", "--log", url).out)
     estimated = farmwatch("lab", "estimate", str(lines)).json
-    assert ({name: estimated[name] for name in SHARE} == wanted) is not by_people
+    assert ({name: estimated[name] for name in SHARE} == wanted) is not bool(by_people)
 
 
-@pytest.mark.parametrize("by_people", [False, True], ids=["flags", "review"])
-def test_a_bundle_alone_gives_its_share(farmwatch: Runner, url: str, tmp_path: Path, by_people: bool) -> None:
+@pytest.mark.parametrize("by_people", [0, 1, 2], ids=["flags", "review", "two labellers"])
+def test_a_bundle_alone_gives_its_share(farmwatch: Runner, url: str, tmp_path: Path, by_people: int) -> None:
     """`audit` of a bundle needs no log and no file of labels; with other labels or sites it finds another share."""
-    labels = reviewed(tmp_path)
+    labels = reviewed(tmp_path, by_people)
     review = ["--set", f"rate.review={labels}"] if by_people else []
     more = ["--set", "rate.confidence=0.9", *review]
     rate = farmwatch("rate", "--json", "--log", url, *more).json
@@ -133,12 +137,13 @@ def test_a_bundle_alone_gives_its_share(farmwatch: Runner, url: str, tmp_path: P
     Path(labels).unlink()
     shutil.rmtree(tmp_path / "log")
     bundle = tmp_path / "bundle"
-    assert (bundle / LABELS_FILE).exists() is by_people
+    assert (bundle / LABELS_FILE).exists() is bool(by_people)
 
     def audited() -> tuple[int, dict[str, Any]]:
         ran = farmwatch("doctor", "audit", bundle, "--json")
         return ran.code, ran.json
 
+    assert not any("zoe" in file.read_text() for file in bundle.iterdir())
     code, found = audited()
     assert (code, found["ok"], found["changed"], found["differs"]) == (Exit.OK, True, [], [])
     assert {name: found["recomputed"][name] for name in SHARE} == {name: rate[name] for name in SHARE}

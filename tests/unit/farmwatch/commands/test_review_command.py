@@ -60,7 +60,7 @@ def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url
     assert (before["method"], found["method"]) == ("direct", "ppi")
     assert found["low"] < 1 / 3 < found["high"] and found["share"] == pytest.approx(1 / 3, abs=0.05)
     assert (found["labelled"], found["drawn"]) == (51, 51)
-    assert "by 51 labelled sites of" in found["text"] and "without these" in found["text"]
+    assert all(words in found["text"] for words in ("by 51 labelled sites of", "(one labeller)", "without these"))
     listed = farmwatch("sites", "--json", "--log", url, "--set", f"rate.review={labels}").out.splitlines()
     said = {line["site"]: line["label"] for line in map(json.loads, listed)}
     assert {name for name in said if said[name]} == drawn
@@ -70,9 +70,9 @@ def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url
     some = farmwatch("rate", "--of", "any-article", "--log", url, "--set", f"rate.review={labels}").out
     assert "have an article by a language model by 51 labelled sites" in " ".join(some.split())
     assert (found["judged_share"], found["scored_sites"]) == (before["judged_share"], SITES)
-    labels.write_text("".join(line for line in labels.open() if json.loads(line)["site"] not in sorted(drawn)[:2]))
+    labels.write_text("".join(line for line in labels.open() if json.loads(line)["site"] in sorted(drawn)[:19]))
     few = json.loads(farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={labels}").out)
-    assert "sites with scored articles; no review: 49 of these sites have labels, 50 are needed;" in few["text"]
+    assert "sites with scored articles; no review: 19 of these sites have labels, 20 are needed;" in few["text"]
     assert (few["method"], few["share"]) == ("direct", before["share"])
 
 
@@ -104,6 +104,42 @@ def test_drawn_sites_that_nobody_labelled_may_be_of_either_kind(farmwatch: Runne
     assert "50 of 60 drawn sites labelled: the others may be of either kind" in found[1]["text"]
 
 
+def test_sites_after_the_last_labelled_one_are_not_drawn_yet(farmwatch: Runner, url: str, tmp_path: Path) -> None:
+    """Who stops after 25 of 60 sites in random order has a share of 25, in an honest wide interval."""
+    sample, labels, keys = tmp_path / "review.jsonl", tmp_path / "labels.jsonl", tmp_path / "keys"
+    farmwatch("review", "draw", "--sites", "60", "--pages", "1", "--out", sample, "--log", url)
+    pages = LabelSample(sample).pages
+    assert [one.place for one in pages] == list(range(1, 61))
+    keys.write_text("s" + "".join("l" if one.site in LLM else "h" for one in pages[1:25]) + "q")
+    farmwatch("review", "label", sample, "--out", labels, "--answers", keys)
+    found = farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={tmp_path}").json
+    assert (found["method"], found["labelled"], found["drawn"]) == ("ppi", 24, 25)
+    assert found["low"] < 1 / 3 < found["high"] and "24 of 25 drawn sites labelled" in found["text"]
+
+
+@pytest.mark.parametrize("files", [("labels", "labels"), ("ada", "bob")], ids=["one file", "a file each"])
+def test_two_people_label_the_same_sample(farmwatch: Runner, url: str, tmp_path: Path, files: tuple[str, str]) -> None:
+    """In one file or in a folder, each labels all pages; the share has their agreement, and says where they differ."""
+    folder, keys = tmp_path / "labels", tmp_path / "keys"
+    folder.mkdir()
+    sample = folder / "review.jsonl"
+    farmwatch("review", "draw", "--sites", "60", "--pages", "1", "--out", sample, "--log", url)
+    pages = LabelSample(sample).pages
+    found = []
+    for wrong, by, file in zip((0, 6), ("ada", "bob"), files, strict=True):
+        keys.write_text("".join("l" if one.site in LLM or n < wrong else "h" for n, one in enumerate(pages)))
+        ran = farmwatch(
+            "review", "label", sample, "--out", folder / f"{file}.jsonl", "--operator", by, "--answers", keys
+        )
+        assert ran.out.startswith("60 of 60 pages labelled")
+        found.append(farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={folder}").json)
+    one, two = found
+    assert [(line["labellers"], line["labelled"], line["drawn"]) for line in found] == [(1, 60, 60), (2, 60, 60)]
+    assert one["alpha"] is None and 0.7 < two["alpha"] < 1
+    assert two["high"] - two["low"] > one["high"] - one["low"] and two["low"] < 1 / 3 < two["high"]
+    assert "(2 labellers, 60 sites by more than one, alpha 0." in two["text"] and "labellers differ" in two["text"]
+
+
 def test_the_same_seed_gives_the_same_sample(farmwatch: Runner, url: str, tmp_path: Path) -> None:
     """The same seed gives the same sample, another seed another one."""
     files = []
@@ -121,7 +157,7 @@ def test_the_same_seed_gives_the_same_sample(farmwatch: Runner, url: str, tmp_pa
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (["--sites", "5"], Exit.USAGE, "a review needs 50 sites or more"),
+        (["--sites", "5"], Exit.USAGE, "a review needs 20 sites or more"),
         (["--pages", "0"], Exit.USAGE, "Must be >= 1."),
         (["--run", "nothing"], Exit.PROBLEM, "nothing"),
     ],
@@ -152,8 +188,24 @@ def test_a_site_is_what_at_least_half_of_its_articles_are(tmp_path: Path) -> Non
     ]
     found = read_review(_labels(tmp_path, *lines), 20)
     assert found is not None
-    assert found.is_llm("sites") == {"half.example": True, "human.example": False}
+    assert found.truths("sites").is_llm == {"half.example": True, "human.example": False}
     assert (found.at_ms, found.drawn) == (5, 2)
+
+
+def test_each_person_has_a_last_word(tmp_path: Path) -> None:
+    """A later line of one person replaces or withdraws his label, and not that of another."""
+    lines = [
+        {"fetch_id": "1", "site": "a.example", "label": "llm", "labelled_at": 5, "by": "ada"},
+        {"fetch_id": "1", "site": "a.example", "label": "llm", "labelled_at": 6, "by": "bob"},
+        {"fetch_id": "1", "site": "a.example", "label": "human", "labelled_at": 7, "by": "ada"},
+        {"fetch_id": "2", "site": "b.example", "label": "llm", "labelled_at": 8, "by": "ada"},
+        {"fetch_id": "2", "site": "b.example", "label": "human", "labelled_at": 9, "by": "bob"},
+        {"fetch_id": "2", "labelled_at": 10, "by": "bob"},
+    ]
+    found = read_review(_labels(tmp_path, *lines), 20)
+    assert found is not None
+    assert found.labels == {"ada": {"a.example": 0.0, "b.example": 1.0}, "bob": {"a.example": 1.0}}
+    assert (found.sites, found.twice) == (["a.example", "b.example"], 1)
 
 
 def test_a_label_is_as_old_as_the_draw_of_its_sample(tmp_path: Path) -> None:
@@ -165,7 +217,7 @@ def test_a_label_is_as_old_as_the_draw_of_its_sample(tmp_path: Path) -> None:
     new = {"fetch_id": "9", "site": "n.example", "label": "human", "drawn": 4, "drawn_at": 12 * DAY_MS}
     found = read_review(_labels(tmp_path, *old, {**new, "labelled_at": 13 * DAY_MS}), 15 * DAY_MS)
     assert found is not None
-    assert (dict(found.llm_shares), found.drawn, found.too_old) == ({"n.example": 0.0}, 4, 3)
+    assert (found.labels, found.drawn, found.too_old) == ({"": {"n.example": 0.0}}, 4, 3)
     assert (found.at_ms, found.until_ms, found.unlabelled) == (12 * DAY_MS, 22 * DAY_MS, 0.75)
 
 
@@ -176,7 +228,7 @@ def test_a_site_of_two_samples_counts_once(tmp_path: Path) -> None:
         for at, fetch_id, site in ((5, "1", "a.example"), (5, "2", "b.example"), (6, "1", "a.example"))
     ]
     found = read_review(_labels(tmp_path, *lines), 20)
-    assert found is not None and (len(found.llm_shares), found.drawn) == (2, 3)
+    assert found is not None and (len(found.sites), found.drawn) == (2, 3)
 
 
 def test_a_review_ends_with_its_age_and_a_lost_file_is_said(tmp_path: Path) -> None:
@@ -184,7 +236,7 @@ def test_a_review_ends_with_its_age_and_a_lost_file_is_said(tmp_path: Path) -> N
     settings = _labels(tmp_path, {"fetch_id": "1", "site": "a.example", "label": "llm", "labelled_at": 5})
     assert read_review(settings, 10 * DAY_MS) is not None
     old = read_review(settings, 11 * DAY_MS)
-    assert old is not None and (old.llm_shares, old.too_old) == ({}, 1)
+    assert old is not None and (old.labels, old.too_old) == ({}, 1)
     assert read_review(RateSettings(), 0) is None
     with pytest.raises(FarmwatchError, match=r"rate\.review"):
         read_review(RateSettings(review=str(tmp_path / "gone.jsonl")), 0)

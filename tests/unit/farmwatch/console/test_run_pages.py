@@ -276,7 +276,10 @@ def test_a_mistake_in_a_text_of_rules_is_said_without_a_path(world: CutoverWorld
 
 
 def test_a_review_is_labelled_by_key_and_undone(finished: str, tmp_path: Path) -> None:
-    """Labels go to the file that `rate.review` names; undo takes the last one back, and shows its page again."""
+    """Labels go to the file that `rate.review` names; undo takes the last one back, and shows its page again.
+
+    Another person labels the same pages anew.
+    """
     labels, sample = tmp_path / "said.jsonl", Path(finished.partition(":")[2]) / "review.jsonl"
     drawn = {"drawn": 60, "drawn_at": 5}
     lines = [{"fetch_id": f"f{n}", "url": "https://x/", "site": f"s{n}", "text": f"t{n}", **drawn} for n in range(3)]
@@ -295,9 +298,12 @@ def test_a_review_is_labelled_by_key_and_undone(finished: str, tmp_path: Path) -
         back = await browser.post("/label", {**undo, "answer": "undo"})
         page = await browser.get(back.headers["Location"])
         few = await browser.post("/label/draw", {**form, "sites": "60"}, {"Origin": f"http://{browser.host}"})
-        return [third, page, (await browser.get("/label.json", of)).json, few]
+        second = (await browser.get("/label.json", of)).json
+        led = await browser.post("/label", {**form, "by": "bob", "fetch_id": "f0", "answer": "h"})
+        of_bob = (await browser.get("/label.json", {**of, "by": "bob"})).json
+        return [third, page, second, few, led, of_bob]
 
-    third, page, second, few = browse(finished, tmp_path, visit, config=config)
+    third, page, second, few, led, of_bob = browse(finished, tmp_path, visit, config=config)
     assert (third["at"], third["labelled"], third["last"]["at"]) == (2, 2, 1)
     assert ">t1<" in page.text and (second["at"], second["labelled"], second["last"]["at"]) == (1, 1, 0)
     said = [json.loads(line) for line in labels.read_text().splitlines()]
@@ -305,5 +311,11 @@ def test_a_review_is_labelled_by_key_and_undone(finished: str, tmp_path: Path) -
         ("f0", "llm", 60),
         ("f1", "human", 60),
         ("f1", "", 0),
+        ("f0", "human", 60),
     ]
-    assert few.status == 503 and "a review needs 50" in few.text and sample.read_text().count("\n") == 3
+    assert said[3]["by"] == "bob" != said[0]["by"] and "by=bob" in led.headers["Location"]
+    assert (of_bob["by"], of_bob["labelled"], of_bob["at"], of_bob["counts"]) == (
+        *("bob", 1, 1),
+        {"article, written by a human": 1},
+    )
+    assert few.status == 503 and "a review needs 20" in few.text and sample.read_text().count("\n") == 3

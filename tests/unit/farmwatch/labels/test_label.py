@@ -281,7 +281,7 @@ def test_what_counts_is_what_was_said_last(tmp_path_factory: pytest.TempPathFact
             assert session.labelled == len(meant)
     wanted = {name: (ANSWERS[key].page_type, ANSWERS[key].label) for name, key in meant.items()}
     with closing(LabelsFile(file)) as labels:
-        assert {name: (said.page_type, said.label) for name, said in labels.latest.items()} == wanted
+        assert {name: (said.page_type, said.label) for name, said in labels.of("ada").items()} == wanted
     whole = file.read_bytes()
     part = whole[: int(cut * len(whole))]
     kept = part[: part.rfind(b"\n") + 1]
@@ -295,7 +295,19 @@ def test_what_counts_is_what_was_said_last(tmp_path_factory: pytest.TempPathFact
             said[line["fetch_id"]] = line["page_type"], line["label"]
     with closing(LabelsFile(file)) as labels:
         assert file.read_bytes() == kept
-        assert {name: (one.page_type, one.label) for name, one in labels.latest.items()} == said
+        assert {name: (one.page_type, one.label) for name, one in labels.of("ada").items()} == said
+
+
+def test_another_person_labels_the_same_pages_in_the_same_file(label: Keys, farmwatch: Runner, sample: Path) -> None:
+    """Each resumes at his own pages, and undoes his own labels only."""
+    label("aa")
+    Path("keys").write_text("nu")
+    assert farmwatch("review", "label", sample, "--operator", "bob", "--answers", "keys").out.startswith("0 of 3")
+    assert [(line["by"], line["page_type"]) for line in lines()] == [
+        *[("ada", "article")] * 2,
+        *[("bob", "other"), ("bob", "")],
+    ]
+    assert label("n").out.startswith("3 of 3")
 
 
 def test_a_labels_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:

@@ -167,13 +167,15 @@ def test_labels_tell_any_from_every_article() -> None:
     """
     rows = web(np.random.default_rng(1), 200, 1, 0.3)
     scored = sorted(row.site for row in rows)[:100]
-    review = Review({site: (number % 4) / 3 for number, site in enumerate(scored)}, 100, 86_400_000, 2 * 86_400_000)
+    review = Review(
+        {"": {site: (number % 4) / 3 for number, site in enumerate(scored)}}, 100, 86_400_000, 2 * 86_400_000
+    )
     lines = {name: rate_lines(rows, RateQuery(definition=name, review=review))[0] for name in ("sites", *BY_LABELS)}
     found = {name: line.share for name, line in lines.items()}
     assert found == pytest.approx({"sites": 0.5, "any-article": 0.75, "every-article": 0.25}, abs=0.06)
-    labelled = {"number": 100, "at_ms": 86_400_000, "until_ms": 2 * 86_400_000}
+    labelled = {"number": 100, "at_ms": 86_400_000, "until_ms": 2 * 86_400_000, "labellers": 1}
     assert all(facts(line.remarks, RemarkKind.LABELLED) == labelled for line in lines.values())
-    for none in (None, Review({scored[0]: 1.0}, 1, 0, 1)):
+    for none in (None, Review({"": {scored[0]: 1.0}}, 1, 0, 1)):
         line = rate_lines(rows, RateQuery(definition="any-article", review=none))[0]
         assert (line.share, line.low, line.method, line.scored_sites) == (None, None, "too few labels", 200)
         assert kinds(line.remarks) == [RemarkKind.NO_SHARE, RemarkKind.NO_LABELS]

@@ -62,7 +62,7 @@ def test_flags_that_fit_no_known_site_give_no_share(human: Beta, llm: Beta) -> N
     assert fit is not None
     rows = cell_rows(cells.elements())
     labels = {row.site: float(row.site[1:-4] < "3") for row in rows[::5]}
-    reviewed = by_review(found, fit, rows, Review(labels, len(labels), 0, 1), 0.95)
+    reviewed = by_review(found, fit, rows, Review({"": labels}, len(labels), 0, 1), 0.95)
     assert reviewed.method == "ppi" and reviewed.share == pytest.approx(np.mean(list(labels.values())), abs=0.05)
 
 
@@ -91,14 +91,14 @@ def test_labels_of_one_kind_that_contradict_the_flags_are_named() -> None:
     cells = drawn(rng, 180, LLM) + drawn(rng, 420, HUMAN)
     rows = cell_rows(cells.elements())
     for says in (0.0, 1.0):
-        review = Review({row.site: says for row in rows[::10]}, 60, 0, 86_400_000)
+        review = Review({"": {row.site: says for row in rows[::10]}}, 60, 0, 86_400_000)
         (line,) = rate_lines(rows, RateQuery(review=review))
         assert line.method == "ppi" and line.share == says
         assert kinds(line.remarks)[:2] == [RemarkKind.SHARE, RemarkKind.CONTRADICTION]
         assert (line.look_low or 0) < (line.low or 0) or (line.look_high or 1) > (line.high or 1)
     old = Review({}, 0, 0, 1, too_old=60)
     few, too_old = rate_lines(rows, RateQuery(review=old))[0].remarks[1:3]
-    assert (few.facts["needed"], too_old.facts["labels"]) == (50, 60)
+    assert (few.facts["needed"], too_old.facts["labels"]) == (20, 60)
 
 
 def test_labels_count_for_domains_and_results() -> None:
@@ -115,5 +115,5 @@ def test_labels_count_for_domains_and_results() -> None:
     of_results = true * 9 / (true * 9 + (1 - true) * 3)
     shares = {"sites": true, "domains": true, "results": of_results, "ranked-results": of_results}
     for definition, expected in shares.items():
-        (line,) = rate_lines(rows, RateQuery(review=Review(labels, 100, 0, 86_400_000), definition=definition))
+        (line,) = rate_lines(rows, RateQuery(review=Review({"": labels}, 100, 0, 86_400_000), definition=definition))
         assert line.method == "ppi" and line.share == pytest.approx(expected, abs=0.05)
