@@ -95,7 +95,7 @@ def test_segments_without_their_database_end_every_command(farmwatch: Runner, tm
         log.create(all_topics(PARTITIONS, "e"))
         log.append([Output(HITS, 0, b"k", b"x" * 5000)])
     (folder / "log.sqlite").unlink()
-    ran = farmwatch(command)
+    ran = farmwatch(*command.split())
     assert (ran.code, "restore the log.sqlite" in ran.err) == (Exit.UNAVAILABLE, True)
     assert len(ran.err.splitlines()) == 1
     assert not (folder / "log.sqlite").exists()
