@@ -42,8 +42,7 @@ def read_labels(settings: RateSettings) -> list[ReviewLabel]:
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path] if path.is_file() else []
     if not files:
         raise FarmwatchError(
-            f"rate.review: {path} is no file, and no folder of files *.jsonl: name the labels that `review label`"
-            " wrote"
+            f"rate.review: {path} is no file, and no folder of files *.jsonl: name the labels that `review label` wrote"
         )
     lines = JsonLines(files, ReviewLabel, "rate")
     labels = [label for _, label in lines]

@@ -149,7 +149,7 @@ def test_json_and_words_say_the_same(commands: Commands, web: LoopbackWeb) -> No
     process = commands.crawl("--hits", "hits.txt")
     done = {"active": 0, "parked": 1, "resting": 4, "stopped": 0}
     wait_until(lambda: {(host, "/1") for host in (*FARM, BUSY, GONE)} <= set(starts(web)), "a request to each host")
-    wait_until(lambda: commands.json("frontier")[0]["sites"] == done, "the end of the crawl", every_s=0.5)
+    wait_until(lambda: commands.json("crawl", "frontier")[0]["sites"] == done, "the end of the crawl", every_s=0.5)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
@@ -164,16 +164,16 @@ def test_json_and_words_say_the_same(commands: Commands, web: LoopbackWeb) -> No
     assert "parked for 24 min" in words[BUSY] and "http_429: too many requests" in words[BUSY]
     assert "rests until its next visit" in words[FARM[1]]
 
-    (report,) = commands.json("frontier")
-    text = commands.run("frontier")
+    (report,) = commands.json("crawl", "frontier")
+    text = commands.run("crawl", "frontier")
     assert report["sites"] == done
     assert text.startswith("5 sites: 0 active (0 of them due now), 1 parked, 4 resting, 0 stopped\n")
     assert report["urls"]["refused"] == 4 and "4 refused" in text
     (parked,) = commands.json("frontier", "--parked")
-    assert parked["site"] == BUSY and f"{BUSY}\tin 24 min" in commands.run("frontier", "--parked")
+    assert parked["site"] == BUSY and f"{BUSY}\tin 24 min" in commands.run("crawl", "frontier", "--parked")
     (site,) = commands.json("frontier", "--site", FARM[0])
-    text = commands.run("frontier", "--site", FARM[0])
+    text = commands.run("crawl", "frontier", "--site", FARM[0])
     assert all(url["url"] in text and url["reason"] in text for url in site["urls"])
     assert "other_port: the hit names another port" in text
-    commands.run("frontier", "--site", "none.test", code=1)
+    commands.run("crawl", "frontier", "--site", "none.test", code=1)
     assert "'none.test': no such host" in commands.said

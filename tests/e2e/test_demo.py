@@ -113,10 +113,10 @@ def test_the_kept_log_has_the_result_of_the_demo(result: dict[str, Any], on_kept
     ):
         assert part in printed.stdout
     assert "indicative only" in printed.stderr
-    audited = on_kept("audit")
+    audited = on_kept("doctor", "audit")
     assert (audited.returncode, "audit: clean" in audited.stderr) == (0, True)
     assert f"share recomputed from the log: {share}" in audited.stderr and "(as in the stored rows)" in audited.stderr
-    rows = json.loads(on_kept("audit", "--json").stdout)["steps"]["sites -> rows"]
+    rows = json.loads(on_kept("doctor", "audit", "--json").stdout)["steps"]["sites -> rows"]
     assert rows["done"] == rows["records"] == rate["sites"]
 
 
