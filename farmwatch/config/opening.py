@@ -45,7 +45,7 @@ def open_checked(config: Config, *, write: bool = False, create: bool = False, i
     """As `opened`, for a caller that closes the log and receives unreadable records."""
     if not create and not log_exists(config):
         raise FarmwatchError(
-            f"{config.log.url}: there is no log yet; `up`, `search`, `crawl --hits` or `import` makes one."
+            f"{config.log.url}: there is no log yet; `farmwatch up`, `hits add` or `log import` makes one."
             " Or set log.url (--log)"
         )
     require_broker(config)  # only roles wait for the broker

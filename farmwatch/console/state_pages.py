@@ -128,7 +128,7 @@ class StatePages:
         return {"letters": groups, "done": {name: int(done[name]) for name in done} if is_done else {}}
 
     def letter(self, query: Mapping[str, str]) -> dict[str, Any]:
-        """A dead letter, as `farmwatch dead show` shows it. Raises NotFound, UsageError."""
+        """A dead letter, as `farmwatch log dead show` shows it. Raises NotFound, UsageError."""
         return letter_content(existing_letter(self._log, query.get("id", "")))
 
     def _error_of(self, partition: int, offset: int) -> str:

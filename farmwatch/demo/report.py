@@ -138,7 +138,7 @@ def _advice(program: str, kept: Path | None, *, is_served: bool) -> list[str]:
         lines = [
             "Next:",
             f"  {program} demo --serve          # look at it in a browser: the demo once more, then the console",
-            f"  {program} demo --keep DIR       # keep the log, and inspect it with sites, explain, audit, replay",
+            f"  {program} demo --keep DIR       # keep the log, and inspect it with sites, page, doctor audit, replay",
             f"  {program} search --hits FILE    # your own search results",
             f"  {program} up                    # set crawl.contact first; then rate, and the console at its address",
         ]

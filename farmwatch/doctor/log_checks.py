@@ -113,7 +113,7 @@ def dead_letters(at: Subject) -> Results:
         origin = f"{letter.topic} partition {letter.partition} offset {letter.offset}"
         when = moment(newest.message.timestamp_ms)
         said.append(f"the newest, {when}, is {origin}: {letter.error[:_ERROR_CHARS]}")
-    mend = "mend the cause, then `farmwatch log dead retry` or `dead drop`; errors: docs/how-to/runbook/dead-letters.md"
+    mend = "mend the cause, then `farmwatch log dead retry` or `drop`; errors: docs/how-to/runbook/dead-letters.md"
     yield warn(one_line("; ".join([*said, *unreadable.lines()])), mend)
 
 

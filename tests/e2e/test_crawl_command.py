@@ -169,9 +169,9 @@ def test_json_and_words_say_the_same(commands: Commands, web: LoopbackWeb) -> No
     assert report["sites"] == done
     assert text.startswith("5 sites: 0 active (0 of them due now), 1 parked, 4 resting, 0 stopped\n")
     assert report["urls"]["refused"] == 4 and "4 refused" in text
-    (parked,) = commands.json("frontier", "--parked")
+    (parked,) = commands.json("crawl", "frontier", "--parked")
     assert parked["site"] == BUSY and f"{BUSY}\tin 24 min" in commands.run("crawl", "frontier", "--parked")
-    (site,) = commands.json("frontier", "--site", FARM[0])
+    (site,) = commands.json("crawl", "frontier", "--site", FARM[0])
     text = commands.run("crawl", "frontier", "--site", FARM[0])
     assert all(url["url"] in text and url["reason"] in text for url in site["urls"])
     assert "other_port: the hit names another port" in text

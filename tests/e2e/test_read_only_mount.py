@@ -24,14 +24,14 @@ LOOKING = [
     ["rate", "--by", "week"],
     ["rate", "--history"],
     ["sites"],
-    ["topics"],
-    ["audit"],
+    ["log", "topics"],
+    ["doctor", "audit"],
     ["page", URL],
     ["compare", "first", "first"],
     ["runs"],
     ["cutover"],
-    ["frontier"],
-    ["canaries"],
+    ["crawl", "frontier"],
+    ["review", "canaries"],
 ]
 _MOUNTED = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && ! touch "$0/new" 2>/dev/null && exec "$@"'
 _RUN_ALL = """

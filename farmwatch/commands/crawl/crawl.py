@@ -105,7 +105,7 @@ def pause(*, why: Why = "", common: Common = DEFAULTS) -> int:
     """Make no requests until `farmwatch crawl resume`: in all processes on this log, within seconds.
 
     Requests under way finish. The other stages go on, heartbeats too, and a restart keeps the pause. The log keeps who
-    paused the crawl, when and why; `crawl`, `frontier`, `status` and `doctor` show it.
+    paused the crawl, when and why; `crawl`, `crawl frontier`, `status` and `doctor` show it.
     """
     before = order_pause(common.load().config, why, on=True)
     message(

@@ -1,4 +1,4 @@
-"""The command `frontier`: known sites and URLs, and why they wait. Read-only."""
+"""The command `crawl frontier`: known sites and URLs, and why they wait. Read-only."""
 
 from __future__ import annotations
 

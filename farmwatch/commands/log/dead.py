@@ -70,7 +70,7 @@ def list_letters(
         },
         less=("run",),
     )
-    message("`farmwatch dead show NEWEST` shows a letter, `dead retry` and `dead drop` settle open ones")
+    message("`farmwatch log dead show NEWEST` shows a letter, `log dead retry` and `log dead drop` settle open ones")
     return Exit.OK
 
 

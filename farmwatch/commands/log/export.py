@@ -1,4 +1,4 @@
-"""The command `export`: a table of the log into a file."""
+"""The command `log export`: a table of the log into a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands `canaries`: sent and processed canaries with the measured errors (read-only), and a file of them."""
+"""The commands `review canaries`: sent and processed canaries with the measured errors (read-only), and a file of them."""
 
 from __future__ import annotations
 
