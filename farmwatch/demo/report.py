@@ -130,7 +130,7 @@ def _advice(program: str, kept: Path | None, *, is_served: bool) -> list[str]:
             f"  {program} console {options}     # look at it in a browser",
             f"  {program} sites {options}",
             f"  {program} explain {options} URL     # every rule with its value and threshold, for one page",
-            f"  {program} audit {options}",
+            f"  {program} doctor audit {options}",
             f"  {program} replay {options} --ruleset notes --name notes     # the same pages under another ruleset;"
             " then `compare live notes`",
         ]
@@ -139,7 +139,7 @@ def _advice(program: str, kept: Path | None, *, is_served: bool) -> list[str]:
             "Next:",
             f"  {program} demo --serve          # look at it in a browser: the demo once more, then the console",
             f"  {program} demo --keep DIR       # keep the log, and inspect it with sites, page, doctor audit, replay",
-            f"  {program} search --hits FILE    # your own search results",
+            f"  {program} hits add FILE         # your own search results",
             f"  {program} up                    # set crawl.contact first; then rate, and the console at its address",
         ]
     return [lines[0], *lines[2:]] if is_served else lines

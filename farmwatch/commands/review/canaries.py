@@ -1,4 +1,4 @@
-"""The commands `review canaries`: sent and processed canaries with the measured errors (read-only), and a file of them."""
+"""The commands `review canaries`: those sent and processed, with the measured errors; and a file of them, made."""
 
 from __future__ import annotations
 
