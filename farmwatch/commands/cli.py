@@ -84,7 +84,7 @@ _GROUPS = {  # command with commands -> its line in the list
     "log": "The topics, dead letters, backups, exports and releases.",
     "lab": "Detectors and models: list, calibrate, learn. Single stages as pipes: a JSON object a line.",
 }
-_MOVED = {  # earlier name -> what to write now
+MOVED = {  # earlier name -> what to write now
     **{name: f"crawl {name}" for name in ("exclude", "forget", "frontier", "plan", "robots")},
     **{name: f"log {name}" for name in ("backup", "copy", "dead", "export", "import", "release", "restore")},
     **{name: f"log {name}" for name in ("topics", "upgrade")},
@@ -111,7 +111,7 @@ app = App(
 
 def run_command(arguments: Sequence[str]) -> Any:
     """Run the command; returns its exit code or None. Raises CycloptsError, UsageError, and the command's errors."""
-    if arguments and (now := _MOVED.get(arguments[0])):
+    if arguments and (now := MOVED.get(arguments[0])):
         raise UsageError(f"`farmwatch {arguments[0]}` is now `farmwatch {now}`")
     describe(arguments)
     return app(arguments, exit_on_error=False, result_action="return_value")

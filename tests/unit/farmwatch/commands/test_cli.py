@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import re
 import shlex
 import socket
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from farmwatch.commands.cli import app
+from farmwatch.commands.cli import MOVED, app
 from farmwatch.commands.start.running import parse_roles
 from farmwatch.terminal.messages import start_logging
 from stream.schema.roles import Role
@@ -254,3 +255,20 @@ def test_events_of_the_log_are_escaped(capsys: pytest.CaptureFixture[str]) -> No
     said = capsys.readouterr().err
     assert "x\\x1b[31m\\u202e.example" in said.replace("\\\\", "\\")
     assert "\x1b" not in said
+
+
+def test_no_text_names_a_command_that_moved() -> None:
+    """Neither messages nor docs send a reader to an old name; the changelog does."""
+    old = re.compile(
+        rf"(?<!from )(?<!import )(?:farmwatch|\{{program\}}) ({'|'.join(set(MOVED) - {'review'})})(?![\w-])(?!`? is)"
+    )
+    folders = ("crawler", "dashboards", "deploy", "docs", "farmwatch", "filters", "lab", "replay", "scoring", "stream")
+    files = [
+        file for folder in folders for file in (ROOT / folder).rglob("*") if file.suffix in (".py", ".md", ".html")
+    ]
+    named = {
+        f"{file}: {found[0]}"
+        for file in [*files, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "Makefile"]
+        for found in old.finditer(file.read_text(encoding="utf-8"))
+    }
+    assert named == set()
