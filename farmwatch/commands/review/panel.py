@@ -43,8 +43,8 @@ def make(
 ) -> int:
     """Draw a panel: a random sample of the sites that have a scored article now. The log keeps it.
 
-    The crawl measures its sites once a term, as all others. `farmwatch review panel show` compares their verdicts then and
-    later, site by site. A new panel is a new version and leaves the others as they are.
+    The crawl measures its sites once a term, as all others. `farmwatch review panel show` compares their verdicts then
+    and later, site by site. A new panel is a new version and leaves the others as they are.
     """
     config = common.load().config
     seed = secrets.randbelow(2**32) if seed is None else seed
@@ -66,7 +66,7 @@ def make(
         put_json(msgspec.to_builtins(made))
         return Exit.OK
     message(f"panel {made.version}: {counted(sites, 'site')} of {len(known):,}, seed {seed}")
-    message(f"next: `farmwatch review panel show` once their terms have ended (tally.term_days = {config.tally.term_days:g})")
+    message(f"next: `farmwatch review panel show` after their terms (tally.term_days = {config.tally.term_days:g})")
     return Exit.OK
 
 

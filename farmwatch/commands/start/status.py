@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
+from farmwatch.doctor.check_result import CheckState
 from farmwatch.doctor.status import DaemonStatus, StatusReader
 from farmwatch.share.words import line_fields, text_of
 from farmwatch.terminal.messages import put, put_json
@@ -28,13 +29,13 @@ def status(
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """Show the state of farmwatch on one screen: roles, lag, share, disk, and what is wrong.
+    """Is it well? Share, crawl, disk, roles that have records to read, and what is wrong, on one screen.
 
     The lag is in offsets, heartbeats included; the oldest is how long the next record waits where a role is furthest
     behind; the time left is at the rate of the last second, or, with --watch, since the last look. What is wrong are
     findings of `farmwatch doctor` on the log, which says all of them in full.
 
-    JSON: one object, with --watch one a line. Exit code 1 if something is wrong.
+    JSON: one object, with --watch one a line. Exit code 1 if a finding is a FAIL.
     """
     config = common.load().config
     with opened(config) as log:
@@ -46,7 +47,7 @@ def status(
                 put_json(_fields(state))
             else:
                 put("\n".join(screen(state)))
-            return Exit.PROBLEM if state.wrong else Exit.OK
+            return Exit.PROBLEM if any(found.state is CheckState.FAIL for found in state.wrong) else Exit.OK
         if json or not sys.stdout.isatty():
             while True:
                 put_json(_fields(state)) if json else put("\n".join([*screen(state), ""]))
@@ -65,18 +66,18 @@ def status(
 
 def screen(daemon: DaemonStatus) -> list[str]:
     """The status as lines that fit a screen of 24 lines of 80 columns."""
-    lines = [
-        f"{daemon.log}, run {daemon.run}, {moment(daemon.at)}",
-        "",
-        "role     processes      lag      oldest  per second  left",
-    ]
-    for state in daemon.roles:
+    lines = [f"{daemon.log}, run {daemon.run}, {moment(daemon.at)}", "", *_facts(daemon)]
+    busy = [state for state in daemon.roles if state.lag]
+    if busy:
+        lines += ["", "role     processes      lag      oldest  per second  left"]
+    for state in busy:
         per_s = "" if state.per_s is None else f"{state.per_s:,.0f}"
-        left = "-" if state.eta_s == 0 else "unknown" if state.eta_s is None else lasting(state.eta_s)
-        oldest = lasting(state.age_s) if state.lag else "-"
-        processes = len(state.members)
-        lines.append(f"{state.role:<9}{processes:>9}{state.lag:>9,}{oldest:>12}{per_s:>12}  {left}")
-    lines += ["", *_facts(daemon), ""]
+        left = "unknown" if state.eta_s is None else lasting(state.eta_s)
+        counts = f"{len(state.members):>9}{state.lag:>9,}{lasting(state.age_s):>12}{per_s:>12}"
+        lines.append(f"{state.role:<9}{counts}  {left}")
+    if idle := [f"{state.role} {len(state.members)}" for state in daemon.roles if not state.lag]:
+        lines += ["", f"idle   {', '.join(idle)} processes"]
+    lines.append("")
     room = _LINES - len(lines) - 1
     wrong = [f"{trouble.state}  {trouble.check}: {trouble.found}" for trouble in daemon.wrong]
     if len(wrong) > room:
@@ -87,10 +88,6 @@ def screen(daemon: DaemonStatus) -> list[str]:
 
 
 def _facts(state: DaemonStatus) -> Iterator[str]:
-    if state.crawl is not None:
-        crawl = state.crawl
-        yield f"crawl  {crawl.fetched:,} pages fetched, {crawl.queued:,} URLs queued"
-        yield f"       {crawl.active:,} of {crawl.sites:,} sites active, {crawl.stopped:,} stopped"
     if state.share is None:
         yield "share  no site yet"
     else:
@@ -100,9 +97,13 @@ def _facts(state: DaemonStatus) -> Iterator[str]:
         of = f"{share}{interval} of {line.scored_sites:,} sites with scored articles"
         yield f"share  {of if line.scored_sites else text_of(line.remarks)}"
         yield (
-            f"       {line.llm:,} llm, {line.human:,} human, {line.undecided:,} undecided,"
-            f" {line.unclassifiable:,} unclassifiable"
+            f"       {line.llm:,} decided llm, {line.human:,} decided human, {line.undecided:,} open,"
+            f" {line.unclassifiable:,} with too few articles"
         )
+    if state.crawl is not None:
+        crawl = state.crawl
+        yield f"crawl  {crawl.fetched:,} pages fetched, {crawl.queued:,} URLs queued"
+        yield f"       {crawl.active:,} of {crawl.sites:,} sites go on, {crawl.stopped:,} are decided or have ended"
     yield f"disk   log {size(state.log_bytes)}, {size(state.free_bytes)} free"
 
 
