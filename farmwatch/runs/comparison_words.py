@@ -29,6 +29,24 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.1%}"
 
 
+def answer_of(compared: Comparison) -> str:
+    """The comparison in one sentence: whether the share differs, and how much changes its verdict."""
+    if compared.identical:
+        return "nothing differs: one ruleset, one detector, and the same verdict for every page and site"
+    share, pages = compared.changes[0], compared.pages
+    a, b = ("not known" if value is None else percent(value) for value in (share.a, share.b))
+    said = f"share of LLM sites: {a} in A, {b} in B"
+    if share.difference is not None and share.low is not None and share.high is not None:
+        said += f", {points(share.difference)} points ({compared.confidence:.0%} interval {points(share.low)} to"
+        said += f" {points(share.high)}): "
+        said += "B has more" if share.low > 0 else "B has fewer" if share.high < 0 else "no difference is shown"
+    flips = pages.a_only_article + pages.b_only_article
+    return (
+        f"{said}; {flips:,} of {counted(pages.common, 'page')} and {counted(compared.sites.changed, 'site')} have"
+        " another verdict"
+    )
+
+
 def change_text(change: ShareChange) -> str:
     """A change as text."""
     remarks = "; ".join(map(remark_text, change.remarks))

@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from crawler.stages.orders import order_text
-from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AllowPrivate, AsJson, Common, Hits, Member, host_of
+from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AllowPrivate, AsJson, Common, Hits, Member, Why, host_of
 from farmwatch.commands.start.running import append_hits_of
 from farmwatch.config.member_names import claimed_name, names_folder
 from farmwatch.crawl.observer import CrawlObserver
@@ -24,7 +24,6 @@ from farmwatch.terminal.messages import error_console, message, start_logging
 from stream.schema.roles import Role
 from stream.text.user_errors import Exit, UsageError
 
-Why = Annotated[str, Parameter(help="The reason, kept with the order.")]
 crawl = App(name="crawl")
 for _name, _line in {
     "plan": "What a measurement takes: sites, requests, days, disk, GPU hours.",
@@ -101,13 +100,13 @@ def run_crawl(
 
 
 @crawl.command
-def pause(*, why: Why = "", common: Common = DEFAULTS) -> int:
+def pause(*, why: Why = None, common: Common = DEFAULTS) -> int:
     """Make no requests until `farmwatch crawl resume`: in all processes on this log, within seconds.
 
     Requests under way finish. The other stages go on, heartbeats too, and a restart keeps the pause. The log keeps who
     paused the crawl, when and why; `crawl`, `crawl frontier`, `status` and `doctor` show it.
     """
-    before = order_pause(common.load().config, why, on=True)
+    before = order_pause(common.load().config, " ".join(why or ()), on=True)
     message(
         "the crawl is paused already" if before is None else "the crawl is paused; `farmwatch crawl resume` ends it"
     )
@@ -115,9 +114,9 @@ def pause(*, why: Why = "", common: Common = DEFAULTS) -> int:
 
 
 @crawl.command
-def resume(*, why: Why = "", common: Common = DEFAULTS) -> int:
+def resume(*, why: Why = None, common: Common = DEFAULTS) -> int:
     """End the pause of `farmwatch crawl pause`. A pause for want of disk ends by itself."""
-    before = order_pause(common.load().config, why, on=False)
+    before = order_pause(common.load().config, " ".join(why or ()), on=False)
     if before is None:
         message("the crawl was not paused by an operator")
     else:

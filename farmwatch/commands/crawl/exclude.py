@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from crawler.errors import UnusableUrl
 from crawler.web.exclusions import exclusion_of, is_boundless, reach_of
-from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.commands.options import DEFAULTS, AsJson, Common, Why
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
 from farmwatch.crawl.orders import order_exclusions
@@ -26,7 +26,7 @@ def exclude(
     ] = None,
     remove: Annotated[bool, Parameter(negative="", help="Visit them again, from their next hit on.")] = False,
     list: Annotated[bool, Parameter(name="--list", negative="", help="List them: who, when, why.")] = False,
-    why: Annotated[str, Parameter(help="The reason, kept with the exclusion.")] = "",
+    why: Why = None,
     yes: Annotated[bool, Parameter(negative="", help="Also a pattern that reaches beyond one domain.")] = False,
     json: AsJson = False,
     common: Common = DEFAULTS,
@@ -47,9 +47,10 @@ def exclude(
         return _list(common.load().config, as_json=json)
     if json:
         raise UsageError("--json goes with --list")
-    wanted = [(_exclusion(name), why) for name in names]
+    said = " ".join(why or ())
+    wanted = [(_exclusion(name), said) for name in names]
     if file is not None:
-        wanted += [(_exclusion(name, where), reason or why) for name, reason, where in _lines(file)]
+        wanted += [(_exclusion(name, where), reason or said) for name, reason, where in _lines(file)]
     if not wanted:
         raise UsageError("name a host, a domain or a pattern, or --file, or --list")
     for name, _ in wanted:

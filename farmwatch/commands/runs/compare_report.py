@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from farmwatch.runs.comparison_words import OTHER_WINDOWS, notes_of, percent, points, remarks_of
+from farmwatch.runs.comparison_words import OTHER_WINDOWS, answer_of, notes_of, percent, points, remarks_of
 from farmwatch.share.words import text_of
 from farmwatch.terminal.messages import put, put_table, put_wrapped
 from replay.compare.comparer import NO_THRESHOLD, condition, value_text
@@ -44,12 +44,11 @@ def show(compared: Comparison, by: str, *, texts: bool) -> None:
 
 
 def _head(compared: Comparison) -> None:
+    put_wrapped(answer_of(compared), "  ")
     for name, side in (("A", compared.a), ("B", compared.b)):
         judged_by = f"ruleset {side.ruleset} {side.digest}, detector {side.detector or '-'}"
         text = f"{name}: run {side.run} ({side.state}), {judged_by}, site method {side.site_method or '-'}"
         put_wrapped(one_line(text), "   ")
-    if compared.identical:
-        put_wrapped("identical: one ruleset, one detector, and the same verdict for every page and site")
     for note in notes_of(compared):
         put_wrapped(f"note: {one_line(note)}", "  ")
 

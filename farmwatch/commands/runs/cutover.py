@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from msgspec.structs import asdict
 
-from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.commands.options import DEFAULTS, AsJson, Common, Why
 from farmwatch.config.opening import opened
 from farmwatch.runs.notices import difference_text
 from farmwatch.terminal.messages import message, put_columns, put_json, put_wrapped
@@ -34,7 +34,7 @@ def cutover(
     /,
     *,
     back: Annotated[bool, Parameter(negative="", help="Go back to the previous live run.")] = False,
-    why: Annotated[str, Parameter(help="The reason, for the audit trail.")] = "",
+    why: Why = None,
     operator: Annotated[str, Parameter(help="Name of the operator, for the audit trail. Default: user@host.")] = "",
     max_lag: Annotated[int, Parameter(help="Largest accepted lag in records; the live stages catch up.")] = MAX_LAG,
     partial: Annotated[
@@ -68,7 +68,7 @@ def cutover(
         if not (run or back):
             return _show(log, json)
 
-        request = CutoverRequest(run, one_line(operator) or operator_here(), one_line(why), max_lag, partial)
+        request = CutoverRequest(run, one_line(operator) or operator_here(), one_line(" ".join(why or ())), max_lag, partial)
         moved = cut_over(log, request, check_run=lambda row: require_site_method(config, row))
         at_work = bool(members_of(log, moved.left or moved.run))
         _report(moved, json, at_work=at_work)

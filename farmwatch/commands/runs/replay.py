@@ -13,7 +13,7 @@ from typing import Annotated, Any, TextIO, cast
 import msgspec
 from cyclopts import Parameter
 
-from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.commands.options import DEFAULTS, AsJson, Common, Why
 from farmwatch.commands.runs.progress_line import ProgressLine
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import claimed_name, names_folder
@@ -67,7 +67,7 @@ def replay(
     name: Annotated[
         str | None, Parameter(help="Name of the run; an existing run is resumed. Default: made of the ruleset.")
     ] = None,
-    why: Annotated[str, Parameter(help="The reason; stored with the run.")] = "",
+    why: Why = None,
     full_speed: Annotated[
         bool, Parameter(negative="", help="Do not wait while live is behind, and keep the priority of the process.")
     ] = False,
@@ -100,7 +100,7 @@ def replay(
         start_logging("warning", role="replay")  # the progress line and /metrics show the rest
         if not full_speed:
             os.nice(max(0, _NICE - os.nice(0)))
-        request = ReplayRequest(ruleset, detector, begin, end, name, why)
+        request = ReplayRequest(ruleset, detector, begin, end, name, " ".join(why or ()))
         process, planned, run = _begin(log, config, request, metrics_port, resources)
         for text in _announcements(log, planned, run, config):
             message(one_line(text))

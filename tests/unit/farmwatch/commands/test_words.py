@@ -43,7 +43,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
     "crawl": [
         "crawl --dry-run",
         "crawl",
-        "crawl pause --why 'owner asked'",
+        "crawl pause --why owner asked",
         "crawl pause",
         "crawl --dry-run --site kept.site.test",
         "crawl resume",
@@ -52,7 +52,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "cutover none --config runs.toml",
         "cutover --back --config runs.toml",
         "cutover mine --config runs.toml",
-        "cutover mine --partial --why stricter --operator ann --config runs.toml",
+        "cutover mine --partial --why shorter articles --operator ann --config runs.toml",
         "cutover --back --operator ann --config runs.toml",
         "cutover --list --config runs.toml",
     ],
