@@ -36,8 +36,7 @@ AllowPrivate = Annotated[
     bool, Parameter(negative="", help="Let the crawler reach private addresses. For tests on loopback only.")
 ]
 Why = Annotated[
-    list[str] | None,
-    Parameter(help="The reason in words, kept with the order.", consume_multiple=True, negative=""),
+    list[str] | None, Parameter(help="The reason in words, kept with the order.", consume_multiple=True, negative="")
 ]
 Member = Annotated[
     str | None, Parameter(help="Name of this member, the same after a restart. Default: host and a number.")

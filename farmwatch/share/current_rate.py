@@ -73,7 +73,7 @@ def current_rate(
         )
         lines, counts, at = rate_lines(rows, query), counts_of(cut.of(rows, config.rate.groups)), 0
         undated, waiting = cut.undated(rows, config.rate.groups), 0 if rows else waiting
-    lines = [msgspec.structs.replace(line, open_sites=open_sites) for line in lines]
+    lines = [line if line.by else msgspec.structs.replace(line, open_sites=open_sites) for line in lines]
     return CurrentRate(lines, counts, at, seams_of(log, run), undated, waiting)
 
 

@@ -29,6 +29,7 @@ from scoring.rates.direct_share import ShareState
 from scoring.rates.groups import OTHER, day_of, group_order
 from scoring.rates.series import SERIES, series_of
 from scoring.rates.split_rates import RateLine
+from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.records import RatePoint
 from stream.text.user_errors import Exit, UsageError
@@ -109,7 +110,10 @@ def rate(
         return _show_history(config, by or "", cut, listing, now_ms, run)
     with opened(config) as log:
         current = current_rate(log, config, now_ms, by=by or "", of=of, cut=cut, run=run)
+        running = None if by or of != "sites" or cut != Cut() else _kept_lately(log, config, now_ms, run)
     lines = current.lines
+    if {running} | {line.method for line in lines} >= {ShareState.DIRECT, ShareState.REVIEWED}:
+        message("the running farmwatch has another rate.review: its console shows another share until it is restarted")
     if current.kept_at:
         message(f"as TALLY's process found it at {datetime.fromtimestamp(current.kept_at / 1000, UTC):%H:%M:%S} UTC")
     warnings = caveats(config, (line.detector for line in lines))
@@ -197,6 +201,14 @@ def _not_judged(line: RateLine) -> str:
     still = f"; {line.open_sites:,} still open in the crawl" if line.open_sites and not line.by else ""
     shown = ", ".join(f"{sites:,} {reason}" for reason, sites in line.not_judged.items())
     return f"{said} ({shown}){still}" if shown else said + still
+
+
+def _kept_lately(log: Log, config: Config, now_ms: int, run: str) -> str:
+    """The method of the share that TALLY's process kept last; "" if none is of the last two intervals."""
+    since_ms = now_ms - 2000 * config.rate.series_s
+    points = read_points(log, datetime.fromtimestamp(since_ms / 1000, UTC).date())
+    kept = [point for point in points if not point.by and point.at > since_ms and point.run == (run or point.run)]
+    return max(kept, key=lambda point: point.at).share_method if kept else ""
 
 
 def _warn_unscored(counts: Counts, run: str) -> None:

@@ -68,7 +68,8 @@ def cutover(
         if not (run or back):
             return _show(log, json)
 
-        request = CutoverRequest(run, one_line(operator) or operator_here(), one_line(" ".join(why or ())), max_lag, partial)
+        said = " ".join(why or ())
+        request = CutoverRequest(run, one_line(operator) or operator_here(), one_line(said), max_lag, partial)
         moved = cut_over(log, request, check_run=lambda row: require_site_method(config, row))
         at_work = bool(members_of(log, moved.left or moved.run))
         _report(moved, json, at_work=at_work)

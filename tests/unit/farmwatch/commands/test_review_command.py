@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,10 @@ import pytest
 from farmwatch.labels.judgements import LabelSample
 from farmwatch.share.review_labels import read_review
 from scoring.rates.settings import RateSettings
+from stream.log.contract import Output, wall_ms
 from stream.opening import open_log
+from stream.schema.records import RatePoint, encode
+from stream.schema.topics import RATES
 from stream.text.user_errors import Exit, FarmwatchError
 from tests.support.front_door import DETECTOR, Runner
 from tests.support.runs.two_runs import RULESETS, A, begin, page, put_features, put_run, site
@@ -36,6 +40,22 @@ def url(tmp_path: Path, no_weights: None) -> str:
     put_run(log, A, RULESETS[A], pages, [*rows, site("bare.example", "unclassifiable")], live=True, detector=DETECTOR)
     log.close()
     return url
+
+
+def test_a_running_farmwatch_with_another_review_is_named(farmwatch: Runner, url: str, tmp_path: Path) -> None:
+    """Where the share was kept without the review a moment ago, `rate` with it says why the console shows another."""
+    sample, labels = tmp_path / "review.jsonl", tmp_path / "labels.jsonl"
+    farmwatch("review", "draw", "--sites", "51", "--pages", "1", "--out", sample, "--log", url)
+    lines = [json.loads(line) for line in sample.read_text().splitlines()]
+    labelled = ({**line, "label": "llm", "labelled_at": line["drawn_at"]} for line in lines)
+    labels.write_text("".join(json.dumps(line) + "\n" for line in labelled))
+    for method, is_named in (("ppi", False), ("direct", True)):
+        with closing(open_log(url)) as log:
+            point = RatePoint(id=method, site="", at=wall_ms(), share_method=method, run=A)
+            log.append([Output(RATES, 0, method.encode(), encode(point))])
+        ran = farmwatch("rate", "--log", url, "--set", f"rate.review={labels}")
+        assert ("another rate.review" in ran.err) is is_named, ran.out
+    assert "another rate.review" not in farmwatch("rate", "--log", url).err
 
 
 def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url: str, tmp_path: Path) -> None:
