@@ -14,7 +14,7 @@ import msgspec
 
 from farmwatch.audit.report import AuditReport
 from farmwatch.share.site_lines import SITE_COLUMNS
-from farmwatch.share.words import line_fields, short_judged, text_of
+from farmwatch.share.words import line_fields, text_of
 from farmwatch.terminal.messages import put, put_columns, put_json, put_wrapped
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
@@ -79,7 +79,7 @@ def print_result(result: DemoResult) -> None:
         true = [result.truth.get(row.site) for row in result.rows if row.scored]
         not_judged = f"{line.sites - line.scored_sites} of {line.sites} not judged"
         put(f"      in truth {true.count('llm')} of {len(true)}; {not_judged}")
-        put_wrapped(f"By site verdicts alone: {short_judged(line)}", " " * 6)
+        put(f"      decided one by one: {line.llm} llm, {line.human} human; {line.undecided} open")
     judged = [row for row in result.rows if row.verdict in DECIDED]
     right = sum(result.truth.get(row.site) == row.verdict for row in judged)
     of_all = f"of all, {result.agreeing} of {len(result.rows)}"

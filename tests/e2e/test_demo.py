@@ -107,9 +107,8 @@ def test_the_kept_log_has_the_result_of_the_demo(result: dict[str, Any], on_kept
     share = f"{rate['share']:.1%} {interval} of {rate['scored_sites']} sites"
     for part in (
         share,
-        f"{rate['judged_share']:.1%} ({rate['judged_low']:.1%} to {rate['judged_high']:.1%})",
         f"{rate['sites'] - rate['scored_sites']} of {rate['sites']} sites",
-        f"{rate['llm']} llm of {rate['classifiable']} classifiable",
+        f"decided one by one: {rate['llm']} llm, {rate['human']} human; {rate['undecided']} open",
     ):
         assert part in printed.stdout
     assert "indicative only" in printed.stderr
