@@ -15,7 +15,7 @@ from farmwatch.upkeep.deleted_groups import find_emptied_topics, find_rereading_
 from farmwatch.upkeep.disk_forecast import held_for
 from filters.errors import BadRuleset
 from replay.live.handover import require_live
-from replay.live.live_run import ConfigDifference, Differing, differences
+from replay.live.live_run import CHOSEN, ConfigDifference, differences
 from replay.rows.dead_letters import LetterState, StoredLetter, read_letters
 from replay.runs.overview import STOPPED, state_of
 from replay.runs.retention import topics_held
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 _NEWEST = 100  # dead letters read per partition, because a letter contains its record
 _ERROR_CHARS = 200
-_CHOSEN = (Differing.RULESET, Differing.DETECTOR, Differing.SITE_METHOD)  # by a cutover
 
 
 def log(at: Subject, held: ExitStack) -> Results:
@@ -132,7 +131,7 @@ def live_run(at: Subject) -> Results:
         differing = differences(live, at.config, control)
     is_chosen = any(move.to_run == live.run.name for move in control.cutovers)
     for differs in differing:
-        say = ok if is_chosen and differs.what in _CHOSEN else warn
+        say = ok if is_chosen and differs.what in CHOSEN else warn
         yield say(one_line(difference_text(differs)))
     if not differing:
         detector = f" and scores of {live.run.detector}" if live.run.detector else ""

@@ -149,4 +149,6 @@ class LabelSample:
         self.exit = lines.end()  # PROBLEM if a line was skipped
         self.pages = list(pages.values())
         if not pages:
-            raise FarmwatchError(f"{file}: no page to label: take a sample that `farmwatch compare --out` wrote")
+            raise FarmwatchError(
+                f"{file}: no page to label: name a sample of `review draw` or `compare --out`"
+            )

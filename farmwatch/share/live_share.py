@@ -137,7 +137,7 @@ class LiveShare:
     def _set_site_gauges(self, lines: Sequence[RateLine]) -> None:
         ruleset = self.live.ruleset.name
         for line in lines:
-            self.text = short_share(line, at_every_look=True)
+            self.text = short_share(line) + _at_every_look(line)
             changed = float(line.change is not None)
             self.metrics.set(gauges.SITES_EXPIRED, line.expired, run=line.run, ruleset=ruleset)
             self.metrics.set(gauges.SHARE_CHANGED, changed, run=line.run, ruleset=ruleset, detector=line.detector)
@@ -194,3 +194,10 @@ class LiveShare:
         """Start of the next interval of the series."""
         series_s = self.settings.series_s
         return interval_start(now_s, series_s) / 1000 + series_s
+
+
+def _at_every_look(line: RateLine) -> str:
+    """The wider interval, which holds however often one looks."""
+    if line.share is None or line.look_low is None or line.look_high is None:
+        return ""
+    return f"; for repeated looks {line.look_low:.1%} to {line.look_high:.1%}"

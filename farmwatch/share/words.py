@@ -148,17 +148,15 @@ def text_of(remarks: Iterable[Remark]) -> str:
     return "; ".join(sentences(remarks))
 
 
-def short_share(line: RateLine, *, at_every_look: bool = False) -> str:
+def short_share(line: RateLine) -> str:
     """The share with its interval, its sites and its versions, for a line among others."""
     if not line.scored_sites:
         return "none yet"
     of = f"{counted(line.scored_sites, 'site')}, ruleset {line.ruleset or '-'} {line.digest[:8]}".rstrip()
     of += f", detector {line.detector or '-'}"
-    low, high = (line.look_low, line.look_high) if at_every_look else (line.low, line.high)
-    if line.share is None or low is None or high is None:
+    if line.share is None or line.low is None or line.high is None:
         return f"none ({line.method}) of {of}"
-    holds = " at every look" if at_every_look else ""
-    return f"{line.share:.1%} ({line.confidence:.0%} interval{holds} {low:.1%} to {high:.1%}) of {of}"
+    return f"{line.share:.1%} ({line.confidence:.0%} interval {line.low:.1%} to {line.high:.1%}) of {of}"
 
 
 def short_judged(line: EstimateLine) -> str:

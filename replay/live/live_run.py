@@ -86,6 +86,9 @@ class Differing(enum.Enum):
     EPOCH = enum.auto()
 
 
+CHOSEN = (Differing.RULESET, Differing.DETECTOR, Differing.SITE_METHOD)  # by a cutover
+
+
 class ConfigDifference(NamedTuple):
     """One difference, and the finished run that matches the configuration, if there is one."""
 

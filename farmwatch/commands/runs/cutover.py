@@ -15,7 +15,7 @@ from farmwatch.terminal.messages import message, put_columns, put_json, put_wrap
 from farmwatch.terminal.remedies import in_full
 from filters.errors import BadRuleset
 from replay.live.cutover import CutoverRequest, CutoverResult, cut_over
-from replay.live.live_run import differences, find_rules
+from replay.live.live_run import CHOSEN, differences, find_rules
 from replay.runs.configured import require_site_method
 from replay.runs.control_update import operator as operator_here
 from replay.runs.overview import members_of
@@ -75,7 +75,8 @@ def cutover(
         _report(moved, json, at_work=at_work)
         try:
             for differs in differences(find_rules(log, config), config, Control(log)):
-                message(one_line(difference_text(differs)))
+                if differs.what not in CHOSEN:
+                    message(one_line(difference_text(differs)))
         except BadRuleset as error:
             message(one_line(f"judge.ruleset: {in_full(error)}"))
     return Exit.OK
@@ -100,7 +101,7 @@ def _report(moved: CutoverResult, as_json: bool, *, at_work: bool) -> None:
         message(f"{run.unscored:,} of its {counted(run.articles, 'article')} had no score: they count in no verdict")
     behind = f"{counted(done.lag, 'record')} to catch up with" if done.lag else "no record to catch up with"
     live = "the live stages switch within a second" if at_work else "no live stage runs: start `farmwatch up`"
-    message(f"{live}; {behind}; `farmwatch cutover --back` goes back")
+    message(f"{live}; {behind}; `farmwatch cutover --back` makes {shown_run(done.from_run)} live again")
 
 
 def _show(log: Log, as_json: bool) -> int:

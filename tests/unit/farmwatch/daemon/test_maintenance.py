@@ -134,9 +134,10 @@ def test_the_status_line_shows_crawl_lag_and_share(log: MemoryLog) -> None:
     assert (status["pages_fetched"], status["sites_open"], status["run"]) == (0, 0, "first")
     assert status["waiting"] == "crawl:1,tally:1"  # the heartbeat among the hits
     (line,) = rate_lines([decode(SiteState, message.value) for message in log.read(SITES, 0) if message.value])
-    interval = f"(95% interval at every look {line.look_low:.1%} to {line.look_high:.1%}) of 40 sites"
+    interval = f"(95% interval {line.low:.1%} to {line.high:.1%}) of 40 sites"
     versions = f"ruleset {IN_FORCE.name} {IN_FORCE.digest[:8]}, detector x/1"
-    assert status["share"] == f"{line.share:.1%} {interval}, {versions}"
+    looks = f"for repeated looks {line.look_low:.1%} to {line.look_high:.1%}"
+    assert status["share"] == f"{line.share:.1%} {interval}, {versions}; {looks}"
 
 
 class _Place:

@@ -88,7 +88,7 @@ def test_a_report_and_labels_are_no_sample(farmwatch: Runner, label: Keys, tmp_p
     report.write_text("<!doctype html>\n" + "<p>line</p>\n" * 30)
     ran = farmwatch("review", "label", report)
     assert ran.code == 3
-    assert "report.html: no page to label: take a sample that `farmwatch compare --out` wrote" in ran.err
+    assert "report.html: no page to label: name a sample of `review draw` or `compare --out`" in ran.err
     assert label("aaa").code == 0
     ran = farmwatch("review", "label", "labels.jsonl", "--out", tmp_path / "more.jsonl")
     assert (ran.code, ran.err.count("\n")) == (3, 1), ran.err
