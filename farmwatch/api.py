@@ -67,7 +67,7 @@ def open_log(url: str, *, config: str | Path | None = None) -> OpenLog:
 
 
 class OpenLog:
-    """The lists of a log, as they are at each call: Arrow tables with the columns of the commands of these names.
+    """The lists of a log, as they are at each call: Arrow tables with the columns of an export.
 
     `run` is the name of a run; by default the one that is live. Times are milliseconds since 1970, UTC; lists in cells
     are JSON text. What is missing or of doubtful worth is a Python warning.

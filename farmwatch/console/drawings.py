@@ -97,7 +97,10 @@ def _trend(data: Data) -> Markup:
 
 
 def _parts(view: str, title: str, parts: Callable[[Data], list[Portion]]) -> Drawing:
-    return Drawing(view, lambda data: whole(title, parts(data)), lambda data: bars(title, parts(data)))
+    def save(data: Data) -> Markup:
+        return bars(title, parts(data)) if data["lines"] and not data["by"] else Markup("")
+
+    return Drawing(view, lambda data: whole(title, parts(data)), save)
 
 
 def _alike(view: str, draw: Draw) -> Drawing:

@@ -23,7 +23,7 @@ from replay.compare.comparison import Comparison
 from scoring.estimate.reviewed_share import FEWEST_LABELS
 from stream.log.contract import Clock, Log
 from stream.log.private_folders import give_to_owner
-from stream.text.user_errors import NotFound, UsageError
+from stream.text.user_errors import FarmwatchError, NotFound, UsageError
 
 UNDO = "undo"
 _OF_REVIEW = {"of": "review"}
@@ -109,7 +109,9 @@ class LabelPages:
         wanted = query.get("sites", "")[:6]
         if not wanted.isdecimal() or int(wanted) < FEWEST_LABELS:
             raise UsageError(f"sites: {FEWEST_LABELS} or more; 100 are a good start")
-        drawn = draw_review(self._log, self._config.rate, int(wanted), _ARTICLES, self._clock())
+        drawn = draw_review(self._log, self._config.rate, int(wanted), _ARTICLES, self._clock(), seed=self._clock())
+        if not drawn.lines:
+            raise UsageError("the articles of these sites are no longer in the log")
         new = self._review.with_suffix(".new")
         new.touch(0o600)
         new.write_bytes(msgspec.json.Encoder().encode_lines(drawn.lines))
@@ -125,7 +127,7 @@ class LabelPages:
     def _sample(self, query: Query) -> _Sample:
         by = {"by": _person(query)} if query.get("by") else {}
         if query.get("of") == "review":
-            pages = LabelSample(self._review).pages if self._review.exists() else []
+            pages = LabelSample(self._review).pages if self._review.exists() and self._review.stat().st_size else []
             return _Sample(pages, _OF_REVIEW | by, self._review_labels)
         comparison = self._compared(query)
         return _Sample(self._flips(comparison), {"a": comparison.a.run, "b": comparison.b.run} | by, self._labels)
@@ -135,8 +137,11 @@ class LabelPages:
 
     @contextmanager
     def _opened(self, file: Path) -> Iterator[LabelsFile]:
-        file.touch(0o600)  # as the log's own files
-        give_to_owner(file)
+        try:
+            file.touch(0o600)  # as the log's own files
+            give_to_owner(file)
+        except OSError as error:
+            raise FarmwatchError(f"{file}: cannot be written: {error.strerror or error}") from error
         with self._lock, closing(LabelsFile(file)) as labels:
             yield labels
 

@@ -198,6 +198,7 @@ def _scale(shares: Sequence[float]) -> tuple[float, float, float]:
         start, end = int(min(shares) / step) * step, -int(-max(shares) / step - 0.999999) * step
         if end - start <= 5 * step:
             break
+    start = min(start, 1 - step)
     return start, min(1.0, max(end, start + step)), step
 
 

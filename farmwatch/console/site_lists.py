@@ -41,6 +41,7 @@ TEMPLATES = ("templates",)  # the key of their groups
 _VERDICTS = ("", *STATES, DECIDED, *(kind for kind in SiteClass if kind not in STATES))
 _SUMS = SiteSums._fields[3:]
 _SOON_S = 0.01  # that a list waits for its totals
+_WHOLE_S = 50.0  # that a file waits for the probabilities
 
 
 class SiteLists:
@@ -60,7 +61,9 @@ class SiteLists:
 
     def sites(self, query: Query, limit: int = SITES_SHOWN) -> Data:
         """Sites that match, one screen of them; `after` names the last site of the screen before."""
-        labels, likely = self._jobs.soon(("labels",), self._labels) or {}, self._likely()
+        patience_s = 2.0 if limit < ALL else _WHOLE_S  # a file lacks no value
+        labels = self._jobs.soon(("labels",), self._labels, patience_s) or {}
+        likely = self._likely(patience_s)
         matching = SiteFilter(
             search=query.get("search", "").strip()[:253],
             verdict=one_of(query, "verdict", _VERDICTS),
@@ -196,8 +199,8 @@ class SiteLists:
             "evidence": method.evidence(method.decide(scores)),
         }
 
-    def _likely(self) -> Mapping[str, float]:
-        """Site -> p_llm; nothing while they are found for the first time."""
+    def _likely(self, patience_s: float = 2.0) -> Mapping[str, float]:
+        """Site -> p_llm; nothing while they are found for the first time, after this time."""
 
         def find() -> Mapping[str, float]:
             rows: list[SiteState] = []
@@ -207,7 +210,7 @@ class SiteLists:
                 rows = list(table.rows())
             return llm_probabilities(rows, self._config.rate, self._clock())
 
-        return self._jobs.soon(("likely",), find, 2.0) or {}
+        return self._jobs.soon(("likely",), find, patience_s) or {}
 
 
 def verdict_words(row: Mapping[str, Any]) -> str:

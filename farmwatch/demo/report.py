@@ -79,7 +79,7 @@ def print_result(result: DemoResult) -> None:
         true = [result.truth.get(row.site) for row in result.rows if row.scored]
         not_judged = f"{line.sites - line.scored_sites} of {line.sites} not judged"
         put(f"      in truth {true.count('llm')} of {len(true)}; {not_judged}")
-        put(f"      decided one by one: {line.llm} llm, {line.human} human; {line.undecided} open")
+        put(f"      decided one by one: {line.llm} llm, {line.human} human; {line.open_of_scored} open")
     judged = [row for row in result.rows if row.verdict in DECIDED]
     right = sum(result.truth.get(row.site) == row.verdict for row in judged)
     of_all = f"of all, {result.agreeing} of {len(result.rows)}"

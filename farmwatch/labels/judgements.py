@@ -149,6 +149,4 @@ class LabelSample:
         self.exit = lines.end()  # PROBLEM if a line was skipped
         self.pages = list(pages.values())
         if not pages:
-            raise FarmwatchError(
-                f"{file}: no page to label: name a sample of `review draw` or `compare --out`"
-            )
+            raise FarmwatchError(f"{file}: no page to label: name a sample of `review draw` or `compare --out`")

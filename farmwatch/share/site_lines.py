@@ -156,4 +156,6 @@ def _method(config: Config, detector: str, stored: str) -> StoredMethod | None:
 def _needs(row: SiteState, method: StoredMethod | None) -> int | None:
     if row.verdict != SiteClass.UNDECIDED or not isinstance(method, SiteTest):
         return None
+    if row.method_digest not in ("", method.digest):
+        return None
     return method.needs(row.llr, row.pages_used)

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Generic, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from farmwatch.tables.arrow import json_text
 from farmwatch.tables.columns import Column, T
 from farmwatch.tables.files import Format, format_of, write_rows, write_table
 from farmwatch.terminal.messages import message, put_table
@@ -86,7 +87,7 @@ class Listing:
 
     def of(self, columns: Sequence[Column[T]]) -> Selection[T]:
         """The selection of rows with these columns. Raises UsageError for an unknown column, format or value."""
-        assert self.form
+        _ = self.form  # raises
         if self.out is not None and self.out.exists():
             raise UsageError(f"{self.out} exists: name another file")
         by_name = {column.name: column for column in columns}
@@ -114,14 +115,22 @@ class Selection(Generic[T]):
         known, unknown = list[T](), list[T]()
         for row in chosen:
             (known if self.key.of(row) not in (None, "") else unknown).append(row)
-        largest_first = self.key.kind not in ("text", "json")
-        known.sort(key=self.key.of, reverse=largest_first != self.options.sort.startswith("-"))
+        column = self.key
+
+        def cell(row: T) -> Any:
+            return json_text(column.of(row)) if column.kind == "json" else column.of(row)
+
+        largest_first = column.kind not in ("text", "json")
+        known.sort(key=cell, reverse=largest_first != self.options.sort.startswith("-"))
         return [*known, *unknown]
 
-    def put(self, rows: Iterable[T], noun: str, shown: Sequence[str]) -> None:
-        """Show a table of the columns `shown`, of which the last are left out first for width; or write all columns."""
+    def put(self, rows: Iterable[T], noun: str, shown: Sequence[str], most: int | None = _TABLE_ROWS) -> None:
+        """Show a table of the columns `shown`, of which the last are left out first for width; or write all columns.
+
+        Without --limit, a table has `most` rows.
+        """
         form, limit = self.options.form, self.options.limit
-        limit = _TABLE_ROWS if limit is None and form == "table" else limit or None
+        limit = most if limit is None and form == "table" else limit or None
         totals = Totals(self.columns)
         chosen = totals.counted(self.rows(rows))
         if form != "table":
@@ -165,11 +174,11 @@ class Totals(Generic[T]):
     def lines(self, noun: str, shown: int) -> Iterator[str]:
         """The totals in words: the number of rows, how often each value occurs, and sums."""
         facts = [counted(self.number, noun)]
-        for values in self._values.values():
+        for column, values in self._values.items():
             common = [f"{number:,} {value}" for value, number in values.most_common(_VALUES_SHOWN) if value]
             rest = len(values) - _VALUES_SHOWN
             if common:
-                facts.append(f"{', '.join(common)}{f' and {rest} more' if rest > 0 else ''}")
+                facts.append(f"{column.name} {', '.join(common)}{f' and {rest} more' if rest > 0 else ''}")
         facts += [f"{total:,} {column.name}" for column, total in self._sums.items() if total]
         yield one_line("; ".join(facts))
         if shown < self.number:
@@ -185,7 +194,7 @@ def _condition(columns: dict[str, Column[T]], text: str) -> Callable[[T], bool]:
     compared, wanted = _COMPARED[sign], value if sign == "~" else _value(column, value)
 
     def holds(row: T) -> bool:
-        cell = column.of(row)
+        cell = column.of(row) if column.kind != "json" else json_text(column.of(row))
         if cell is None or wanted is None:
             return sign in "!=" and compared(cell in (None, ""), wanted in (None, ""))
         return compared(cell, wanted)

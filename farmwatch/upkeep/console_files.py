@@ -15,16 +15,18 @@ LABELS, REVIEW, REVIEW_LABELS = "labels.jsonl", "review.jsonl", "review-labels.j
 SITE_TABLES = ("site", "page", "visit", "judged", "score", "letter", "settlement")  # of the index, with a column `site`
 
 
-def forget_in_files(folder: Path, forgotten: Forgotten) -> None:
-    """Remove the forgotten hosts from the files in the folder of the log."""
+def forget_in_files(folder: Path, forgotten: Forgotten, review: str = "") -> None:
+    """Remove the forgotten hosts from the files in the folder of the log, and from the labels of the `review`."""
     if (index := folder / INDEX).exists():
         with closing(sqlite3.connect(index, timeout=10)) as db:
             if is_current := index_version(db) == INDEX_VERSION:
                 forget_in_index(db, forgotten)
         if not is_current:  # the console makes it anew
             index.unlink()
-    for name in (LABELS, REVIEW, REVIEW_LABELS):
-        if (labels := folder / name).exists():
+    named = Path(review).expanduser() if review else folder / REVIEW_LABELS
+    in_force = sorted(named.glob("*.jsonl")) if named.is_dir() else [named]
+    for labels in {folder / LABELS, folder / REVIEW, folder / REVIEW_LABELS, *in_force}:
+        if labels.exists():
             with closing(LabelsFile(labels)) as file:
                 file.forget(forgotten.covers)
 

@@ -114,7 +114,7 @@ def forget_hosts(config: Config, hosts: Sequence[str], on_progress: Progress, *,
         if not sure:
             raise UsageError(one_line(f"this removes all of {', '.join(hosts)} for ever: add --yes"))
         report = Forgetting(log, as_read(log, config), folder, on_progress).run(hosts)
-        forget_in_files(names_folder(config), Forgotten(log))
+        forget_in_files(names_folder(config), Forgotten(log), config.rate.review)
         return report
 
 

@@ -35,6 +35,7 @@ from scoring.statistics.shares import quantile_of_sum
 from stream.schema.records import SiteState
 
 FEWEST_LABELS = 20  # of sites, for a share: by simulation, see docs
+_TIE = 0.5
 FEWEST_TWICE = 20  # sites with two labellers, for an estimate of their errors
 _LEAST = {ANY_ARTICLE: 1e-9, EVERY_ARTICLE: 1.0}  # share of the articles of an LLM site; of other definitions half
 
@@ -92,14 +93,16 @@ class Review:
         """The truth of the labelled sites.
 
         It is the vote of the majority until labellers differ and FEWEST_TWICE sites have two; then the errors of each
-        labeller are estimated.
+        labeller are estimated. Where as many say one as the other, either is as likely, and the interval carries it.
         """
         least = _LEAST.get(definition, 0.5)
         if least not in self._truths:
             votes = self._votes(least)
             means = np.nanmean(votes, axis=0) if votes.size else np.empty(0)
             chances = chances_of_llm(votes) if self.twice >= FEWEST_TWICE and (means % 1).any() else None
-            likely = np.round(means + 1e-9) if chances is None else chances.mean(0)
+            if chances is None and (means == _TIE).any():
+                chances = np.where(means == _TIE, _TIE, np.round(means))[np.newaxis]
+            likely = np.round(means) if chances is None else chances.mean(0)
             self._truths[least] = SiteTruths(dict(zip(self.sites, likely.tolist(), strict=True)), chances)
         return self._truths[least]
 

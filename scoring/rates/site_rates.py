@@ -88,6 +88,11 @@ class EstimateLine(DirectShare, frozen=True, kw_only=True):
     more_sites: int | None = 0  # classifiable sites missing for the wanted half width; None: no number suffices
     more_known_sites: int = 0  # sites of known truth missing, if more_sites is None
 
+    @property
+    def open_of_scored(self) -> int:
+        """The sites with a scored article and no verdict llm or human."""
+        return max(0, self.scored_sites - self.llm - self.human)
+
     @classmethod
     def of(cls, judged: SiteRate, direct: DirectShare, **more: Any) -> Self:
         """Of both estimates; a larger line has `more` fields."""

@@ -66,8 +66,8 @@ _TOPICS = {  # name -> key, writers
     "state.tally": ("site", "TALLY"),
     "control": (
         "id",
-        "`search`: usage; `panel make`; `replay`, `runs`, `cutover`: runs; SCORE: its detectors;"
-        " `crawl`, `exclude`, `forget`",
+        "`hits search`: usage; `review panel make`; `replay`, `runs`, `cutover`: runs; SCORE: its detectors;"
+        " `crawl`, `crawl exclude`, `crawl forget`",
     ),
     "dead-letters": ("that of the original record", "every stage"),
     "retries": ("that of the original record", "`dead retry`, `dead drop`"),

@@ -78,7 +78,7 @@ def rate(
     listing: Listing = LISTING,
     common: Common = DEFAULTS,
 ) -> int:
-    """The share of LLM sites with its interval and denominators, in five lines; once per ruleset, detector and method.
+    """The share of LLM sites with its interval and denominators, in a few lines; once per ruleset, detector and method.
 
     The share is estimated from the flagged pages of all sites that have a scored article, also of those that are still
     open: the sites decided one by one, below it, miss LLM sites that have few pages. Of domains, each counts once;
@@ -105,15 +105,17 @@ def rate(
     if why:
         if by or history or cut != Cut() or of != "sites":
             raise UsageError("--why explains the share of all sites: leave out --by, --of, --history and the cuts")
-        return _show_change(config, why, run, now_ms, as_json=listing.form != "table")
+        if listing != Listing(json=listing.json):
+            raise UsageError("--why is text, or JSON with --json: leave out the options of lists")
+        return _show_change(config, why, run, now_ms, as_json=listing.json)
     if history:
         return _show_history(config, by or "", cut, listing, now_ms, run)
     with opened(config) as log:
         current = current_rate(log, config, now_ms, by=by or "", of=of, cut=cut, run=run)
         running = None if by or of != "sites" or cut != Cut() else _kept_lately(log, config, now_ms, run)
     lines = current.lines
-    if {running} | {line.method for line in lines} >= {ShareState.DIRECT, ShareState.REVIEWED}:
-        message("the running farmwatch has another rate.review: its console shows another share until it is restarted")
+    if running and {running, *(line.method for line in lines)} == {ShareState.DIRECT, ShareState.REVIEWED}:
+        message("the share kept last had another review: a running farmwatch takes a new rate.review when it restarts")
     if current.kept_at:
         message(f"as TALLY's process found it at {datetime.fromtimestamp(current.kept_at / 1000, UTC):%H:%M:%S} UTC")
     warnings = caveats(config, (line.detector for line in lines))
@@ -123,8 +125,9 @@ def rate(
         )
     if cut_text(cut):
         message(f"only these sites: {cut_text(cut)}")
-    if not listing.is_table or (by and not verbose):
-        listing.of(share_columns(warnings)).put(lines, "line", _SHOWN)
+    is_list = by or listing.sort or listing.where or listing.limit is not None
+    if not listing.is_table or (is_list and not verbose):
+        listing.of(share_columns(warnings)).put(lines, "line", _SHOWN, most=None)
         if not listing.is_table:
             return Exit.OK
     else:
@@ -184,7 +187,7 @@ def _put_line(line: RateLine, *, verbose: bool) -> None:
     said = [f"not judged: {_not_judged(line)}"]
     if verbose and line.bound_low is not None and line.bound_high is not None:
         said.append(f"bounds over all sites, judged or not: {line.bound_low:.1%} to {line.bound_high:.1%}")
-    said.append(f"decided one by one: {line.llm:,} llm, {line.human:,} human; {line.undecided:,} open")
+    said.append(f"decided one by one: {line.llm:,} llm, {line.human:,} human; {line.open_of_scored:,} open")
     if verbose:
         said.append(f"by these verdicts alone: {text_of(line.judged_remarks)}")
     digest = line.digest if verbose else line.digest[:8]
@@ -206,6 +209,7 @@ def _not_judged(line: RateLine) -> str:
 def _kept_lately(log: Log, config: Config, now_ms: int, run: str) -> str:
     """The method of the share that TALLY's process kept last; "" if none is of the last two intervals."""
     since_ms = now_ms - 2000 * config.rate.series_s
+    run = find_run(Control(log), run).name if run else ""
     points = read_points(log, datetime.fromtimestamp(since_ms / 1000, UTC).date())
     kept = [point for point in points if not point.by and point.at > since_ms and point.run == (run or point.run)]
     return max(kept, key=lambda point: point.at).share_method if kept else ""
@@ -241,7 +245,7 @@ def _show_history(config: Config, by: str, cut: Cut, listing: Listing, now_ms: i
     warnings = caveats(config, (point.detector for point in points))
     said: Column[RatePoint] = Column("warning", "text", lambda point: warnings[point.detector])
     columns = [*POINT_COLUMNS, said]
-    listing.of(columns).put(points, "point", _HISTORY_SHOWN)
+    listing.of(columns).put(points, "point", _HISTORY_SHOWN, most=None)
     if listing.is_table:
         for seam in found_seams:
             message(seam)

@@ -19,6 +19,7 @@ from scoring.rates.canary import is_canary
 from scoring.rates.certain_sites import certain_llm_sites
 from stream.schema.vocabulary import Truth
 from stream.text.user_errors import Exit, UsageError
+from stream.text.wording import counted
 
 
 def sites(
@@ -56,11 +57,11 @@ def sites(
         lines = [line for line in lines if line.row.site in rank and line.label != Truth.HUMAN]
         lines.sort(key=lambda line: rank[line.row.site])
         lines = [replace(line, p_llm=certain.sites[line.row.site]) for line in lines]
-    lines = list(selection.rows(lines))
     selection.put(lines, "site", SITES_SHOWN)
     if certain is not None:
         false = sum(1 - (line.p_llm or 0) for line in lines)
-        message(f"of {len(lines)}, {false:.1f} are expected not to be LLM sites: at most {most_false:.1%}")
+        said = f"{counted(len(lines), 'site')} in the list, of which {false:.1f} are expected not to be LLM sites"
+        message(f"{said}: at most {most_false:.1%}")
         for remark in sentences(certain.untold):
             message(remark)
     print_caveats(caveats(config, (line.row.detector for line in lines)), short=True)

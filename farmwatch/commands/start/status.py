@@ -97,8 +97,8 @@ def _facts(state: DaemonStatus) -> Iterator[str]:
         of = f"{share}{interval} of {line.scored_sites:,} sites with scored articles"
         yield f"share  {of if line.scored_sites else text_of(line.remarks)}"
         yield (
-            f"       {line.llm:,} decided llm, {line.human:,} decided human, {line.undecided:,} open,"
-            f" {line.unclassifiable:,} with too few articles"
+            f"       {line.llm:,} decided llm, {line.human:,} decided human, {line.open_of_scored:,} open,"
+            f" {line.sites - line.scored_sites:,} not judged"
         )
     if state.crawl is not None:
         crawl = state.crawl

@@ -54,8 +54,8 @@ def test_a_running_farmwatch_with_another_review_is_named(farmwatch: Runner, url
             point = RatePoint(id=method, site="", at=wall_ms(), share_method=method, run=A)
             log.append([Output(RATES, 0, method.encode(), encode(point))])
         ran = farmwatch("rate", "--log", url, "--set", f"rate.review={labels}")
-        assert ("another rate.review" in ran.err) is is_named, ran.out
-    assert "another rate.review" not in farmwatch("rate", "--log", url).err
+        assert ("had another review" in ran.err) is is_named, ran.out
+    assert "had another review" not in farmwatch("rate", "--log", url).err
 
 
 def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url: str, tmp_path: Path) -> None:

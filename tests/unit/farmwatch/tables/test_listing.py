@@ -106,7 +106,7 @@ def test_totals_are_of_all_chosen_rows_whatever_the_limit(capsys: pytest.Capture
     Listing(limit=1, where=["name!=a"]).of(COLUMNS).put(ROWS, "thing", ("name", "seen_at"))
     shown = capsys.readouterr()
     assert shown.out.splitlines() == ["name\tseen_at", "b\t2024-10-04 00:00"]
-    assert shown.err.splitlines() == ["2 things; 1 b, 1 c; 1.0 number", "1 of 2 shown: --limit 0 shows all"]
+    assert shown.err.splitlines() == ["2 things; name 1 b, 1 c; 1.0 number", "1 of 2 shown: --limit 0 shows all"]
 
 
 @given(st.lists(st.builds(Row, name=st.text(), number=st.none() | st.floats(allow_nan=False, allow_infinity=False))))
@@ -135,3 +135,11 @@ def test_no_file_is_overwritten(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         Listing(out=file).of(COLUMNS)
     assert file.read_text() == "mine"
+
+
+def test_lists_and_tables_are_sorted_and_searched_by_their_json() -> None:
+    """A column of lists or tables has an order too, and contains what its JSON contains."""
+    rows: list[dict[str, Any]] = [{"n": {"b": 1}}, {"n": {"a": 2}}, {"n": {}}]
+    columns: list[Column[dict[str, Any]]] = [Column("n", "json", lambda row: row["n"])]
+    assert [row["n"] for row in Listing(sort="n").of(columns).rows(rows)] == [{"a": 2}, {"b": 1}, {}]
+    assert [row["n"] for row in Listing(where=['n~"a":2']).of(columns).rows(rows)] == [{"a": 2}]

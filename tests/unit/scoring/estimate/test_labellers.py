@@ -56,10 +56,14 @@ def test_people_who_differ_widen_the_interval_and_it_is_said() -> None:
 
 
 def test_few_sites_with_two_labellers_do_not_tell_who_errs() -> None:
-    """With fewer than FEWEST_TWICE of them the labels are taken as true, and the remark says so."""
-    second = {site: 1 - label for site, label in list(right().items())[27 : 27 + FEWEST_TWICE - 1]}
-    line = line_of({"p0": right(), "p1": second})
-    assert RemarkKind.LABELLERS_DIFFER not in kinds(line.remarks)
+    """With fewer than FEWEST_TWICE of them each site with as many votes for either counts half, and it is said."""
+    again = list(right().items())[27 : 27 + FEWEST_TWICE - 1]
+    line = line_of({"p0": right(), "p1": {site: 1 - label for site, label in again}})
+    one, other = line_of({"p0": right()}), line_of({"p0": right() | {site: 1 - label for site, label in again}})
+    assert one.share and line.share and other.share and one.low and line.low and one.high and line.high
+    assert one.share < line.share < other.share and line.share == pytest.approx((one.share + other.share) / 2, abs=0.02)
+    assert line.high - line.low > one.high - one.low
+    assert RemarkKind.LABELLERS_DIFFER in kinds(line.remarks)
     assert facts(line.remarks, RemarkKind.FEW_TWICE) == {"twice": FEWEST_TWICE - 1, "needed": FEWEST_TWICE}
 
 
