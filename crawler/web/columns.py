@@ -12,8 +12,18 @@ from crawler.errors import CrawlError
 Names = Mapping[str, Sequence[str]]  # field -> further names of its column, the best first
 
 HIT_NAMES: Names = {
-    "url": ("link", "landing page", "page", "address", "current url", "ranking url", "result url", "page url"),
-    "query": ("keyword", "search term", "search query", "term", "phrase"),
+    "url": (
+        "link",
+        "landing page",
+        "page",
+        "address",
+        "current url",
+        "ranking url",
+        "result url",
+        "page url",
+        "top pages",
+    ),
+    "query": ("keyword", "search term", "search query", "term", "phrase", "top queries"),
     "rank": ("position", "current position", "rank absolute", "average position", "avg position"),
     "engine": ("search engine",),
     "fetched_at": ("timestamp", "date", "time"),

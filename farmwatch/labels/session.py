@@ -6,6 +6,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from farmwatch.labels.judgements import ANSWERS, Judgement, SamplePage, judgement, retraction
 from farmwatch.labels.labels_file import LabelsFile
 from stream.schema.vocabulary import PageClass
@@ -22,7 +24,7 @@ class RulesetChange(NamedTuple):
 
 
 class Session:
-    """A person's progress through a sample: pages that he labelled in the labels file are skipped."""
+    """A person's progress through a sample: pages that they labelled are skipped, and their labels count for it too."""
 
     def __init__(self, pages: Sequence[SamplePage], labels: LabelsFile, by: str, clock: Callable[[], int]) -> None:
         """`clock` gives milliseconds UTC."""
@@ -30,6 +32,11 @@ class Session:
         self._labels, self._by, self._clock = labels, by, clock
         place = {page.fetch_id: number for number, page in enumerate(pages)}
         labelled = labels.of(by)
+        for page in pages:  # also of a site that an earlier review had drawn
+            said = labelled.get(page.fetch_id)
+            if said is not None and page.drawn_at > said.drawn_at:
+                of_sample = {"drawn": page.drawn, "drawn_at": page.drawn_at, "place": page.place}
+                labels.add(msgspec.structs.replace(said, **of_sample, text=page.text or ""))
         self._left = deque(number for number, page in enumerate(pages) if page.fetch_id not in labelled)
         self._gone = [place[fetch_id] for fetch_id in labelled if fetch_id in place]  # where `undo` returns to
 

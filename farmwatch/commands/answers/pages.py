@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -11,7 +12,8 @@ from farmwatch.config.opening import opened
 from farmwatch.share.page_lines import PAGE_COLUMNS, PAGES_SHOWN, page_lines
 from farmwatch.tables.listing import LISTING, Listing
 from scoring.rates.canary import is_canary
-from stream.text.user_errors import Exit
+from stream.text.user_errors import Exit, NotFound
+from stream.text.wording import one_line
 
 
 def pages(
@@ -30,6 +32,9 @@ def pages(
     selection = listing.of(PAGE_COLUMNS)
     config = common.load().config
     with opened(config) as log:
-        lines = page_lines(log, config, run, host)
-        selection.put((line for line in lines if host or not is_canary(line.site)), "page", PAGES_SHOWN)
+        lines = (line for line in page_lines(log, config, run, host) if host or not is_canary(line.site))
+        first = list(islice(lines, 1))
+        if host and not first:
+            raise NotFound(one_line(f"{host}: no page of this host is in the log"))
+        selection.put(chain(first, lines), "page", PAGES_SHOWN)
     return Exit.OK

@@ -14,6 +14,7 @@ from farmwatch.commands.crawl.frontier import read_site, site_in_words
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
+from farmwatch.crawl.orders import NotVisited
 from farmwatch.share.page_lines import PAGE_COLUMNS, page_lines
 from farmwatch.share.site_lines import SiteLine, site_fields, site_lines
 from farmwatch.tables.columns import fields_of
@@ -49,6 +50,7 @@ def site(
         with suppress(NotFound):
             crawled = read_site(log, config, name, now_ms, 0) if config.log.url.startswith("sqlite:") else None
         pages = list(page_lines(log, config, run, name))
+        not_visited = NotVisited.of(log).why(name)
     if line is None and crawled is None and not pages:
         raise NotFound(one_line(f"{name}: no hit, page or row of this host is in the log"), case="no site")
     if json:
@@ -56,13 +58,16 @@ def site(
             {
                 **(site_fields(line) if line is not None else {"site": name}),
                 "crawl": msgspec.to_builtins(crawled),
+                "not_visited": not_visited,
                 "pages_listed": [fields_of(PAGE_COLUMNS, page) for page in pages],
             }
         )
         return Exit.OK
     for text in _in_words(name, line):
         put_wrapped(one_line(text), "  ")
-    for text in list(site_in_words(crawled, now_ms))[1:] if crawled is not None else ():
+    if not_visited:
+        put_wrapped(one_line(f"  {not_visited}"), "    ")
+    for text in list(site_in_words(crawled, now_ms))[1:] if crawled is not None and not not_visited else ():
         put_wrapped(one_line(f"  {text}"), "    ")
     put("")
     Listing(sort="p_llm").of(PAGE_COLUMNS).put(pages, "page", _SHOWN)

@@ -28,8 +28,11 @@ def sites(
         bool, Parameter(negative="", help="Only the sites that are most certainly LLM sites, as many as --fdr allows.")
     ] = False,
     fdr: Annotated[
-        str, Parameter(name="--fdr", help="With --llm: the share of the list that may be false, such as 5% or 0.05.")
-    ] = "1%",
+        str,
+        Parameter(
+            name="--fdr", help="With --llm: the share of the list that may be false, such as 5% or 0.05. Default: 1%."
+        ),
+    ] = "",
     canaries: Annotated[bool, Parameter(negative="", help="Show canary sites too; they count in no rate.")] = False,
     run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",
     listing: Listing = LISTING,
@@ -44,19 +47,23 @@ def sites(
     first. It is cautious: each `p_llm` is taken where the share of all sites is at the low end of its interval. Sites
     that the review calls human are left out.
     """
-    most_false = _share_of(fdr)
+    if fdr and not llm:
+        raise UsageError("--fdr goes with --llm")
+    most_false = _share_of(fdr or "1%")
     selection = listing.of(SITE_COLUMNS)
     config = common.load().config
     now_ms = int(time.time() * 1000)
     with opened(config) as log:
         every = site_lines(log, config, run, now_ms)
     lines = [line for line in every if canaries or not is_canary(line.row.site)]
+    if listing.sort.removeprefix("-") == "p_llm":  # many are 1.00: then the one with more evidence
+        lines.sort(key=lambda line: line.row.llr, reverse=not listing.sort.startswith("-"))
     certain = certain_llm_sites([line.row for line in every], config.rate, now_ms, most_false) if llm else None
     if certain is not None:
         rank = {site: place for place, site in enumerate(certain.sites)}
         lines = [line for line in lines if line.row.site in rank and line.label != Truth.HUMAN]
         lines.sort(key=lambda line: rank[line.row.site])
-        lines = [replace(line, p_llm=certain.sites[line.row.site]) for line in lines]
+        lines = [replace(line, p_llm=round(certain.sites[line.row.site], 6)) for line in lines]
     selection.put(lines, "site", SITES_SHOWN)
     if certain is not None:
         false = sum(1 - (line.p_llm or 0) for line in lines)

@@ -38,6 +38,8 @@ def draw(
     """
     if sites < FEWEST_LABELS:
         raise UsageError(f"--sites {sites}: a review needs {FEWEST_LABELS} sites or more; 100 are a good start")
+    if out.exists():
+        raise UsageError(f"--out {out}: it exists: name another file")
     config = common.load().config
     with opened(config) as log:
         drawn = draw_review(log, config.rate, sites, pages, int(time.time() * 1000), seed, run)

@@ -260,3 +260,15 @@ def test_a_review_ends_with_its_age_and_a_lost_file_is_said(tmp_path: Path) -> N
     assert read_review(RateSettings(), 0) is None
     with pytest.raises(FarmwatchError, match=r"rate\.review"):
         read_review(RateSettings(review=str(tmp_path / "gone.jsonl")), 0)
+
+
+def test_a_site_of_two_draws_is_labelled_once_and_drawn_once(farmwatch: Runner, url: str, tmp_path: Path) -> None:
+    """Pages of a second draw that the person labelled in the first one count for both: no drawn site is unlabelled."""
+    labels = tmp_path / "labels.jsonl"
+    for seed in ("1", "2", "3"):
+        sample = tmp_path / f"{seed}.jsonl"
+        farmwatch("review", "draw", "--sites", "30", "--pages", "1", "--seed", seed, "--out", sample, "--log", url)
+        (tmp_path / "keys").write_text("h" * len(sample.read_text().splitlines()))
+        farmwatch("review", "label", sample, "--out", labels, "--answers", tmp_path / "keys")
+    found = farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={labels}").json
+    assert found["labelled"] == found["drawn"] > 30

@@ -99,7 +99,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "review label bad.jsonl --out labels.jsonl",
     ],
     "lab-measure": ["lab measure pages.jsonl --jobs 1", "lab measure bad.jsonl --jobs 1"],
-    "pages": ["pages", "pages --where result=dropped --sort url --format csv", "pages --sort name"],
+    "pages": ["pages", "pages --where result=dropped --sort url --format csv", "pages none.test", "pages --sort name"],
     "review-panel": ["review panel make --sites 2 --seed 1", "review panel show", "review panel show --version 9"],
     "crawl-plan": ["crawl plan how-to", "crawl plan queries.txt", "crawl plan none.txt"],
     "rate": [
@@ -162,7 +162,12 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "hits list --log sqlite:new --sort rank",
         "hits search --source brave --queries queries.txt",
     ],
-    "site": ["site http://kept.site.test/p/1", "site none.test"],
+    "site": [
+        "site http://kept.site.test/p/1",
+        "crawl exclude kept.site.test --why asked",
+        "site kept.site.test",
+        "site none.test",
+    ],
     "sites": [
         "sites",
         "sites --llm --fdr 5% --config tallied.toml",
