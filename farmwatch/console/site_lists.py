@@ -17,7 +17,7 @@ from farmwatch.console.read_model import JUDGED, ReadModel, SitePage
 from farmwatch.console.site_filter import DECIDED, SORTS, STATES, SiteFilter, SiteSums, state_of
 from farmwatch.explain.report import threshold_of
 from farmwatch.share.review_labels import read_review
-from farmwatch.share.site_lines import SITE_COLUMNS, SiteLine, lines_of, site_fields, site_labels
+from farmwatch.share.site_lines import SITE_COLUMNS, ListedSite, lines_of, site_fields, site_labels
 from farmwatch.share.template_groups import TemplateGroups
 from farmwatch.tables.columns import Column, columns_of
 from farmwatch.tables.files import write_rows
@@ -168,7 +168,7 @@ class SiteLists:
 
     def _lines(
         self, rows: Sequence[SiteState], likely: Mapping[str, float], labels: Mapping[str, str]
-    ) -> list[SiteLine]:
+    ) -> list[ListedSite]:
         return lines_of(rows, self._log, self._config, self._clock(), likely, labels)
 
     def _test(self, row: SiteState) -> Data | None:

@@ -42,7 +42,7 @@ class _VerdictHead(Record, frozen=True, kw_only=True):
 
 
 @dataclass(slots=True)
-class PageLine:
+class ListedPage:
     """A page. `result`: `article` or `dropped`; of a page that is not judged, how its fetch ended."""
 
     site: str
@@ -66,14 +66,14 @@ _MEANINGS = {
     "p_llm": "probability that a model wrote the text",
     "flag": "whether the detector flags it",
 }
-PAGE_COLUMNS: list[Column[PageLine]] = [
+PAGE_COLUMNS: list[Column[ListedPage]] = [
     Column(c.name, c.kind, attrgetter(c.name), _TOTALS.get(c.name, ""), _MEANINGS.get(c.name, ""))  # type: ignore[arg-type]
-    for c in columns_of(PageLine)
+    for c in columns_of(ListedPage)
 ]
 PAGES_SHOWN = ("url", "result", "why", "flag", "p_llm", "score", "abstain", "fetched_at", "found_by", "failed")
 
 
-def page_lines(log: Log, config: Config, run: str = "", site: str = "") -> Iterator[PageLine]:
+def page_lines(log: Log, config: Config, run: str = "", site: str = "") -> Iterator[ListedPage]:
     """The pages of a run (default: the live one), or of one site of it; by site, in the order of their fetch.
 
     A partition is held at a time. Raises NotFound for an unknown run.
@@ -83,11 +83,11 @@ def page_lines(log: Log, config: Config, run: str = "", site: str = "") -> Itera
     partitions = topics.get(PAGES, 0)
     wanted = range(partitions) if not site else [partition_of(site, partitions)] if partitions else []
     for partition in wanted:
-        lines: dict[tuple[str, str], PageLine] = {}
+        lines: dict[tuple[str, str], ListedPage] = {}
         for page in _read(log, _PageHead, PAGES, partition, site):
             key = page.site, page.page_id
             if page.outcome != FetchOutcome.UNCHANGED or key not in lines:
-                lines[key] = PageLine(
+                lines[key] = ListedPage(
                     *(page.site, page.url, page.outcome, page.reason),
                     found_by=page.found_by,
                     fetched_at=page.fetched_at,
@@ -95,7 +95,7 @@ def page_lines(log: Log, config: Config, run: str = "", site: str = "") -> Itera
                 )
         for verdict in _read(log, _VerdictHead, names.verdicts, partition, site):
             key = verdict.site, verdict.page_id
-            line = lines.setdefault(key, PageLine(*(verdict.site, verdict.url), page_id=verdict.page_id))
+            line = lines.setdefault(key, ListedPage(*(verdict.site, verdict.url), page_id=verdict.page_id))
             line.result, line.why, line.failed = verdict.verdict, verdict.first_failed, verdict.failed
             line.text_digest, line.fetched_at = verdict.text_digest, verdict.fetched_at
         scores = {

@@ -29,7 +29,7 @@ from stream.schema.vocabulary import SiteClass, Truth
 
 
 @dataclass(frozen=True, slots=True)
-class SiteLine:
+class ListedSite:
     """A site: its row; its probability of being an LLM site; its label in the review; why it has no page."""
 
     row: SiteState
@@ -60,7 +60,7 @@ _MEANINGS = {
     "pages_used": "scored pages on which the verdict rests",
     "llr": "their evidence, for llm above 0, for human below",
 }
-_OF_ROWS: list[Column[SiteLine]] = [
+_OF_ROWS: list[Column[ListedSite]] = [
     Column(
         column.name,
         column.kind,
@@ -70,7 +70,7 @@ _OF_ROWS: list[Column[SiteLine]] = [
     )
     for column in columns_of(SiteState, "id", "former")
 ]
-_BESIDE: list[Column[SiteLine]] = [
+_BESIDE: list[Column[ListedSite]] = [
     Column(
         "p_llm",
         "number",
@@ -95,14 +95,14 @@ _BESIDE: list[Column[SiteLine]] = [
     Column("no_page", "text", attrgetter("no_page")),
     Column("earlier_verdict", "text", attrgetter("earlier_verdict"), meaning="counts until the site has a new one"),
 ]
-SITE_COLUMNS: list[Column[SiteLine]] = [*_OF_ROWS, *_BESIDE]
+SITE_COLUMNS: list[Column[ListedSite]] = [*_OF_ROWS, *_BESIDE]
 SITES_SHOWN = (  # the last are left out first for width
     *("site", "verdict", "too_old", "p_llm", "label", "flagged", "scored", "needs", "articles", "pages"),
     *("most_dropped_by", "llr", "mixed", "earlier_verdict", "pages_used", "ruleset", "digest", "detector", "epoch"),
 )
 
 
-def site_lines(log: Log, config: Config, run: str, now_ms: int) -> list[SiteLine]:
+def site_lines(log: Log, config: Config, run: str, now_ms: int) -> list[ListedSite]:
     """The sites of a run (default: the live one), canaries included, by name. Raises NotFound for an unknown run."""
     rows = read_sites(log, run)
     labels = site_labels(read_review(config.rate, now_ms))
@@ -123,14 +123,14 @@ def lines_of(
     likely: Mapping[str, float],
     labels: Mapping[str, str],
     run: str = "",
-) -> list[SiteLine]:
+) -> list[ListedSite]:
     """Some sites of a run; `likely` has the probabilities, which follow from all of its sites."""
     control = Control(log)
     stored = find_run(control, run or LIVE).site_method if control.runs else ""
     methods = {detector: _method(config, detector, stored) for detector in {row.detector for row in rows}}
     no_page = reasons_without_page(log, config, rows, now_ms)
     return [
-        SiteLine(
+        ListedSite(
             row,
             likely.get(row.site),
             labels.get(row.site, ""),
@@ -142,7 +142,7 @@ def lines_of(
     ]
 
 
-def site_fields(line: SiteLine) -> dict[str, Any]:
+def site_fields(line: ListedSite) -> dict[str, Any]:
     """A site as JSON."""
     return fields_of(SITE_COLUMNS, line)
 

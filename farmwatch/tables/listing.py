@@ -131,7 +131,7 @@ class Selection(Generic[T]):
         """
         form, limit = self.options.form, self.options.limit
         limit = most if limit is None and form == "table" else limit or None
-        totals = Totals(self.columns)
+        totals = ListTotals(self.columns)
         chosen = totals.counted(self.rows(rows))
         if form != "table":
             cut = islice(chosen, limit)
@@ -153,7 +153,7 @@ class Selection(Generic[T]):
             message(line)
 
 
-class Totals(Generic[T]):
+class ListTotals(Generic[T]):
     """The totals of the rows that went through `counted`."""
 
     def __init__(self, columns: Sequence[Column[T]]) -> None:

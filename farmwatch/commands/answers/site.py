@@ -16,7 +16,7 @@ from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.crawl.orders import NotVisited
 from farmwatch.share.page_lines import PAGE_COLUMNS, page_lines
-from farmwatch.share.site_lines import SiteLine, site_fields, site_lines
+from farmwatch.share.site_lines import ListedSite, site_fields, site_lines
 from farmwatch.tables.columns import fields_of
 from farmwatch.tables.listing import Listing
 from farmwatch.terminal.messages import put, put_json, put_wrapped
@@ -76,7 +76,7 @@ def site(
     return Exit.OK
 
 
-def _in_words(name: str, line: SiteLine | None) -> Iterator[str]:
+def _in_words(name: str, line: ListedSite | None) -> Iterator[str]:
     if line is None:
         yield f"{name}: no verdict yet"
         return
@@ -103,7 +103,7 @@ def _in_words(name: str, line: SiteLine | None) -> Iterator[str]:
     yield f"  ruleset {row.ruleset or '-'} {row.digest[:8]}; detector {row.detector or '-'}"
 
 
-def _verdict(line: SiteLine) -> str:
+def _verdict(line: ListedSite) -> str:
     if line.row.verdict in (SiteClass.LLM, SiteClass.HUMAN):
         return f"decided {line.row.verdict}"
     return "open" if line.row.scored else "not judged"
