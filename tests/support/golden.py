@@ -21,6 +21,7 @@ _CHANGING = (
     (re.compile(r"(?<![\d.])\d+(\.\d+){2}(?![\d.])|(?<=Python/)3\.\d+"), "<version>"),
     (re.compile(r"\b\d+(\.\d+)? ([KMGT]i)?B\b|(?<=size: )\d+ bytes"), "<size>"),
     (re.compile(r"\b[\d.]+ (s|min|h)( \d+ (s|min))?(?= ago|\t)|(?<=duration_ms: )\d+"), "<duration>"),
+    (re.compile(r"(?<=pages-0 )\d+|(?<=offset: )\d+|(?<=pages partition 0 offset )\d+"), "<offset>"),
     (re.compile(r"(?<=127\.0\.0\.1:)\d+"), "<port>"),
     (re.compile(r"[\w.-]+@[\w-]+(?=[\s;])"), "<user>"),
     (re.compile(r"(\.\d{3})\d+"), r"\1"),  # floats: their last digits depend on the processor

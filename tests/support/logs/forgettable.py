@@ -22,8 +22,10 @@ from stream.log.contract import Log, Message, partition_of
 from stream.processing.dead_letters import dead_letter
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
+from stream.processing.topic_reader import records_of
 from stream.schema.orders import Order, OrderChange, exclusion, output_of
 from stream.schema.panel import SitePanel, write_panel
+from stream.schema.records import Page
 from stream.schema.topics import HITS, PAGES, all_topics
 from tests.support.logs.stage_work import put, work_all
 from tests.support.web.article_head import ARTICLE_HEAD
@@ -73,7 +75,8 @@ def make_log(folder: Path, web: Web, archive: Path) -> None:
             crawl(log, stage)
         work_all(log, MEASURE, "default", LiteNgram.load())  # type: ignore[arg-type]
         place = partition_of(HOST, PARTITIONS)
-        letter = next(m for m in log.read(PAGES, place) if m.key == HOST.encode())
+        pages = records_of(Page, log.read(PAGES, place))
+        letter = next(message for message, page in pages if page.url == f"http://{HOST}/p/0")
         log.append([dead_letter(letter, "measure", ValueError(f"of {HOST}"), 1)])
         order = Order().changed(OrderChange(True, 1, "ann@desk", f"asked by {HOST}"))
         log.append([output_of(exclusion(HOST), order)])
