@@ -11,16 +11,15 @@ from typing import Any, Literal
 import zstandard
 
 from farmwatch.config.config import Config
-from farmwatch.share.rate_series import POINT_COLUMNS, read_points
+from farmwatch.share.rate_series import POINT_COLUMNS, points_of_run
 from farmwatch.share.site_lines import SITE_COLUMNS, site_lines
+from farmwatch.share.topic_records import topic_records
 from farmwatch.tables.columns import Column, columns_of
 from filters.charsets import decode
 from filters.measure.page_measures import inflated
-from replay.runs.lookup import find_run, names_to_read
+from replay.runs.lookup import names_to_read
 from scoring.rates.canary import is_canary
-from stream.log.contract import At, Log
-from stream.processing.topic_reader import records_of
-from stream.schema.control import Control
+from stream.log.contract import Log
 from stream.schema.records import Hit, Page, Record, Score, Verdict
 from stream.schema.runs import shown_run
 from stream.schema.topics import HITS, PAGES, SCORES
@@ -76,9 +75,7 @@ def rows_of(log: Log, what: What, window: ExportWindow, run: str, config: Config
     if what == "sites":
         return (line for line in site_lines(log, config, run, now_ms) if not is_canary(line.row.site))
     if what == "rate":
-        name = find_run(Control(log), run).name if run else ""
-        points = read_points(log, window.since, window.until)
-        return (point for point in points if not name or point.run == name)
+        return points_of_run(log, run, window.since, window.until)
     return _in_window(log, what, window, run)
 
 
@@ -105,10 +102,9 @@ def _in_window(log: Log, what: What, window: ExportWindow, run: str) -> Iterator
     kind: type[Hit | Page | Verdict | Score]
     kind = {"hits": Hit, "pages": Page, "verdicts": Verdict, "scores": Score}[what]  # type: ignore[assignment]
     topic = topic_of(log, what, run) or SCORES
-    for partition, end in enumerate(log.end(topic) if topic in log.topics() else ()):
-        for _, record in records_of(kind, log.read_all({At(topic, partition): (0, end)})):
-            if window.has(record.fetched_at) and not is_canary(record.site):
-                yield record
+    for record in topic_records(log, kind, topic):
+        if window.has(record.fetched_at) and not is_canary(record.site):
+            yield record
 
 
 def html_of(page: Page, cap_bytes: int) -> str | None:

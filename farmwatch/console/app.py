@@ -28,11 +28,12 @@ from farmwatch.console.jobs import Working
 from farmwatch.console.live import PATH as EVENTS
 from farmwatch.console.live import events
 from farmwatch.console.pictures import percent
-from farmwatch.console.site_lists import ALL, Data, Query, csv_of, verdict_words
+from farmwatch.console.site_lists import ALL, Data, Query, csv_of
 from farmwatch.console.views import SPLITS, Console
 from farmwatch.explain.report import flagged_above
 from farmwatch.explain.rules import value_text
 from farmwatch.runs.comparison_words import points
+from farmwatch.share.site_lines import verdict_words
 from farmwatch.terminal.remedies import in_full
 from stream.schema.vocabulary import SiteClass
 from stream.text.user_errors import Exit, FarmwatchError, NotFound
@@ -328,7 +329,7 @@ def _environment(access: Access, console: Console) -> Environment:
         "percent": percent,
         "plain": value_text,
         "points": points,
-        "verdict_words": verdict_words,
+        "verdict_words": lambda row: verdict_words(row["verdict"], row["scored"]),
         "outward": outward,
         "time": _time,
     }

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from msgspec.json import encode as to_json
 
 from farmwatch.explain.page_records import FeaturesHead
+from farmwatch.share.page_lines import PageHead, VerdictHead
 from farmwatch.upkeep.console_files import INDEX_VERSION, SITE_TABLES
 from replay.rows.dead_letters import LetterState, group_of
 from stream.log.contract import Log, Message
@@ -17,7 +18,7 @@ from stream.processing.retries import settlement_of
 from stream.processing.topic_reader import dead_letters_of, records_of, rows_of
 from stream.schema.forgotten import site_of_key
 from stream.schema.projection import projection_of
-from stream.schema.records import Page, Record, Score, SiteState, Verdict
+from stream.schema.records import Record, Score, SiteState
 from stream.schema.runs import RunNames
 from stream.schema.topics import DEAD_LETTERS, PAGES, RETRIES, SCORES
 
@@ -95,25 +96,6 @@ _DROPS = "".join(
 MAKE = f"BEGIN; {_DROPS} {_TABLES} PRAGMA user_version = {INDEX_VERSION}; COMMIT;"
 
 
-@projection_of(Page)
-class _PageHead(Record, frozen=True, kw_only=True):
-    page_id: str
-    url: str
-    outcome: str
-    reason: str
-    fetched_at: int
-
-
-@projection_of(Verdict)
-class _VerdictHead(Record, frozen=True, kw_only=True):
-    page_id: str
-    url: str
-    verdict: str
-    first_failed: str
-    text_digest: str
-    fetched_at: int
-
-
 @projection_of(SiteState)
 class SiteCounts(Record, frozen=True, kw_only=True):
     """The counts of a site's row."""
@@ -162,7 +144,7 @@ def _take_pages(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
             WHERE excluded.outcome <> 'unchanged'"""
     values = (
         (p.site, p.page_id, p.url, message.partition, p.fetched_at, message.offset, p.outcome, p.reason)
-        for message, p in records_of(_PageHead, messages)
+        for message, p in records_of(PageHead, messages)
     )
     db.executemany(query, values)
 
@@ -180,7 +162,7 @@ def _take_verdicts(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
         INSERT INTO page (site, page_id, url, partition, fetched_at, verdict, first_failed, text_digest)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET verdict = excluded.verdict,
             first_failed = excluded.first_failed, text_digest = excluded.text_digest"""
-    verdicts = list(records_of(_VerdictHead, messages))
+    verdicts = list(records_of(VerdictHead, messages))
     values = (
         (v.site, v.page_id, v.url, message.partition, v.fetched_at, v.verdict, v.first_failed, v.text_digest)
         for message, v in verdicts

@@ -7,6 +7,7 @@ from json import dumps
 from typing import NamedTuple
 
 from farmwatch.console.index_tables import NOT_CANARY_SITE
+from farmwatch.share.site_lines import state_of
 from stream.schema.records import SiteState
 
 SORTS = {
@@ -48,11 +49,6 @@ class SiteSums(NamedTuple):
         """Of one site."""
         counts = (row.hits, row.pages, row.articles, row.scored, row.flagged)
         return cls(state_of(row.verdict, row.scored), row.verdict, row.detector, 1, *counts)
-
-
-def state_of(verdict: str, scored: int) -> str:
-    """One of STATES, as the index has it."""
-    return verdict if verdict in STATES else "open" if scored else "not judged"
 
 
 def conditions_of(db: sqlite3.Connection, of: SiteFilter) -> tuple[list[str], list[str | int | float | None], bool]:

@@ -14,7 +14,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.jobs import WALK, Jobs
 from farmwatch.console.read_model import JUDGED, ReadModel, SitePage
-from farmwatch.console.site_filter import DECIDED, SORTS, STATES, SiteFilter, SiteSums, state_of
+from farmwatch.console.site_filter import DECIDED, SORTS, STATES, SiteFilter, SiteSums
 from farmwatch.explain.report import threshold_of
 from farmwatch.share.review_labels import read_review
 from farmwatch.share.site_lines import SITE_COLUMNS, ListedSite, lines_of, site_fields, site_labels
@@ -211,12 +211,6 @@ class SiteLists:
             return llm_probabilities(rows, self._config.rate, self._clock())
 
         return self._jobs.soon(("likely",), find, patience_s) or {}
-
-
-def verdict_words(row: Mapping[str, Any]) -> str:
-    """What the verdict of a site says to people."""
-    state = state_of(row["verdict"], row["scored"])
-    return f"decided {state}" if state in (SiteClass.LLM, SiteClass.HUMAN) else state
 
 
 def csv_of(name: str, rows: Sequence[Data]) -> bytes:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from farmwatch.share.topic_records import topic_records
 from farmwatch.tables.columns import Column, columns_of
 from scoring.rates.canary import is_canary
-from stream.log.contract import At, Log
-from stream.processing.topic_reader import records_of
+from stream.log.contract import Log
 from stream.schema.records import Hit
 from stream.schema.topics import HITS
 
@@ -20,7 +20,4 @@ HITS_SHOWN = ("url", "rank", "query", "source", "fetched_at", "engine", "title")
 
 def hit_lines(log: Log) -> Iterator[Hit]:
     """The hits in the order of the log, partition by partition, without those of canary sites."""
-    for partition, end in enumerate(log.end(HITS) if HITS in log.topics() else ()):
-        for _, hit in records_of(Hit, log.read_all({At(HITS, partition): (0, end)})):
-            if not is_canary(hit.site):
-                yield hit
+    return (hit for hit in topic_records(log, Hit, HITS) if not is_canary(hit.site))

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from farmwatch.config.config import Config
+from farmwatch.share.topic_records import topic_records
 from farmwatch.tables.columns import Column, columns_of
 from replay.runs.configured import tally_identity
 from replay.runs.lookup import find_run, names_to_read
-from stream.log.contract import At, Log, partition_of
-from stream.processing.topic_reader import records_of
+from stream.log.contract import Log, partition_of
 from stream.schema.control import Control
 from stream.schema.projection import projection_of
 from stream.schema.records import Page, R, Record, Score, Verdict
@@ -21,7 +21,9 @@ from stream.schema.vocabulary import FetchOutcome, PageClass
 
 
 @projection_of(Page)
-class _PageHead(Record, frozen=True, kw_only=True):
+class PageHead(Record, frozen=True, kw_only=True):
+    """The fields of a page's record that lists show."""
+
     page_id: str
     url: str
     outcome: str
@@ -31,7 +33,9 @@ class _PageHead(Record, frozen=True, kw_only=True):
 
 
 @projection_of(Verdict)
-class _VerdictHead(Record, frozen=True, kw_only=True):
+class VerdictHead(Record, frozen=True, kw_only=True):
+    """The fields of a verdict that lists show."""
+
     page_id: str
     url: str
     verdict: str
@@ -84,7 +88,7 @@ def page_lines(log: Log, config: Config, run: str = "", site: str = "") -> Itera
     wanted = range(partitions) if not site else [partition_of(site, partitions)] if partitions else []
     for partition in wanted:
         lines: dict[tuple[str, str], ListedPage] = {}
-        for page in _read(log, _PageHead, PAGES, partition, site):
+        for page in _of_site(log, PageHead, PAGES, partition, site):
             key = page.site, page.page_id
             if page.outcome != FetchOutcome.UNCHANGED or key not in lines:
                 lines[key] = ListedPage(
@@ -93,14 +97,14 @@ def page_lines(log: Log, config: Config, run: str = "", site: str = "") -> Itera
                     fetched_at=page.fetched_at,
                     page_id=page.page_id,
                 )
-        for verdict in _read(log, _VerdictHead, names.verdicts, partition, site):
+        for verdict in _of_site(log, VerdictHead, names.verdicts, partition, site):
             key = verdict.site, verdict.page_id
             line = lines.setdefault(key, ListedPage(*(verdict.site, verdict.url), page_id=verdict.page_id))
             line.result, line.why, line.failed = verdict.verdict, verdict.first_failed, verdict.failed
             line.text_digest, line.fetched_at = verdict.text_digest, verdict.fetched_at
         scores = {
             (score.site, score.text_digest): score
-            for score in _read(log, Score, SCORES, partition, site)
+            for score in _of_site(log, Score, SCORES, partition, site)
             if detector in ("", score.detector)
         }
         for line in sorted(lines.values(), key=lambda line: (line.site, line.fetched_at, line.url)):
@@ -109,11 +113,5 @@ def page_lines(log: Log, config: Config, run: str = "", site: str = "") -> Itera
             yield line
 
 
-def _read(log: Log, kind: type[R], topic: str, partition: int, site: str) -> Iterator[R]:
-    if topic not in log.topics():
-        return
-    span = log.beginning(topic)[partition], log.end(topic)[partition]
-    if span[0] < span[1]:
-        for _, record in records_of(kind, log.read_all({At(topic, partition): span})):
-            if site in ("", record.site):
-                yield record
+def _of_site(log: Log, kind: type[R], topic: str, partition: int, site: str) -> Iterator[R]:
+    return (record for record in topic_records(log, kind, topic, [partition]) if site in ("", record.site))

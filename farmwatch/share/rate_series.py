@@ -10,12 +10,14 @@ import msgspec
 import structlog
 
 from farmwatch.tables.columns import Column, columns_of
+from replay.runs.lookup import find_run
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.series import SERIES, THIN_AFTER_DAYS, interval_start, largest, point_of, thinned
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.log.contract import Log, Output
 from stream.processing.topic_reader import rows_of
+from stream.schema.control import Control
 from stream.schema.records import ANSWER_KEY, RatePoint, SiteState, decode, encode
 from stream.schema.runs import shown_run
 from stream.schema.topics import RATES
@@ -75,6 +77,12 @@ class SeriesWriter:
                 self.log.append(old)
             self._thinned = today.isoformat()
         return lines
+
+
+def points_of_run(log: Log, run: str, since: date | None = None, until: date | None = None) -> Iterator[RatePoint]:
+    """As `read_points`, of one run if it names one. Raises NotFound."""
+    name = find_run(Control(log), run).name if run else ""
+    return (point for point in read_points(log, since, until) if point.run == (name or point.run))
 
 
 def read_points(log: Log, since: date | None = None, until: date | None = None) -> Iterator[RatePoint]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
@@ -25,7 +25,7 @@ from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.records import SiteState
 from stream.schema.runs import LIVE, shown_run
-from stream.schema.vocabulary import SiteClass, Truth
+from stream.schema.vocabulary import DECIDED, SiteClass, Truth
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,7 @@ _BESIDE: list[Column[ListedSite]] = [
         attrgetter("p_llm"),
         meaning="probability of an LLM site, by the flags of all sites; the verdict is stricter (it bounds how often a"
         " human site is called llm)",
+        then_by=attrgetter("row.llr"),  # many are 1.00
     ),
     Column("label", "text", attrgetter("label"), "count", "what people called it in the review in force"),
     Column(
@@ -102,11 +103,21 @@ SITES_SHOWN = (  # the last are left out first for width
 )
 
 
-def site_lines(log: Log, config: Config, run: str, now_ms: int) -> list[ListedSite]:
-    """The sites of a run (default: the live one), canaries included, by name. Raises NotFound for an unknown run."""
+def site_lines(log: Log, config: Config, run: str, now_ms: int, site: str = "") -> list[ListedSite]:
+    """The sites of a run (default: the live one), canaries included, by name, or the one. Raises NotFound."""
     rows = read_sites(log, run)
-    labels = site_labels(read_review(config.rate, now_ms))
-    return lines_of(rows, log, config, now_ms, llm_probabilities(rows, config.rate, now_ms), labels, run)
+    labels, likely = site_labels(read_review(config.rate, now_ms)), llm_probabilities(rows, config.rate, now_ms)
+    return lines_of([row for row in rows if site in ("", row.site)], log, config, now_ms, likely, labels, run)
+
+
+def state_of(verdict: str, scored: int) -> str:
+    """What a verdict says to people: llm, human, open or not judged."""
+    return verdict if verdict in DECIDED else "open" if scored else "not judged"
+
+
+def verdict_words(verdict: str, scored: int) -> str:
+    """As `state_of`: `decided llm`, `decided human`, `open` or `not judged`."""
+    return f"decided {verdict}" if verdict in DECIDED else state_of(verdict, scored)
 
 
 def site_labels(review: Review | None) -> dict[str, str]:
@@ -125,9 +136,7 @@ def lines_of(
     run: str = "",
 ) -> list[ListedSite]:
     """Some sites of a run; `likely` has the probabilities, which follow from all of its sites."""
-    control = Control(log)
-    stored = find_run(control, run or LIVE).site_method if control.runs else ""
-    methods = {detector: _method(config, detector, stored) for detector in {row.detector for row in rows}}
+    methods = _methods(log, config, run, {row.detector for row in rows if row.verdict == SiteClass.UNDECIDED})
     no_page = reasons_without_page(log, config, rows, now_ms)
     return [
         ListedSite(
@@ -135,7 +144,7 @@ def lines_of(
             likely.get(row.site),
             labels.get(row.site, ""),
             no_page.get(row.site, ""),
-            _needs(row, methods[row.detector]),
+            _needs(row, methods.get(row.detector)),
             now_ms,
         )
         for row in rows
@@ -147,10 +156,14 @@ def site_fields(line: ListedSite) -> dict[str, Any]:
     return fields_of(SITE_COLUMNS, line)
 
 
-def _method(config: Config, detector: str, stored: str) -> StoredMethod | None:
-    with suppress(NoSiteTest, BadSiteNumbers):
-        return method_of_text(stored) if stored else site_method(config.tally, detector)
-    return None
+def _methods(log: Log, config: Config, run: str, detectors: Collection[str]) -> dict[str, StoredMethod]:
+    """The method of a run for page scores of each of these detectors, as far as it has one."""
+    control, methods = Control(log) if detectors else None, dict[str, StoredMethod]()
+    stored = find_run(control, run or LIVE).site_method if control is not None and control.runs else ""
+    for detector in detectors:
+        with suppress(NoSiteTest, BadSiteNumbers):
+            methods[detector] = method_of_text(stored) if stored else site_method(config.tally, detector)
+    return methods
 
 
 def _needs(row: SiteState, method: StoredMethod | None) -> int | None:

@@ -30,6 +30,7 @@ class Column(Generic[T]):
     of: Callable[[T], Any]
     total: Total = ""  # below a table: the sum of its numbers, or how often each text occurs
     meaning: str = ""  # below a table, where the name does not say it
+    then_by: Callable[[T], Any] | None = None  # orders rows whose cells are equal
 
 
 def columns_of(record: type[Any], *left_out: str, renamed: Mapping[str, str] | None = None) -> list[Any]:

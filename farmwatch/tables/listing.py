@@ -118,7 +118,8 @@ class Selection(Generic[T]):
         column = self.key
 
         def cell(row: T) -> Any:
-            return json_text(column.of(row)) if column.kind == "json" else column.of(row)
+            value = json_text(column.of(row)) if column.kind == "json" else column.of(row)
+            return value if column.then_by is None else (value, column.then_by(row))
 
         largest_first = column.kind not in ("text", "json")
         known.sort(key=cell, reverse=largest_first != self.options.sort.startswith("-"))
@@ -202,13 +203,17 @@ def _condition(columns: dict[str, Column[T]], text: str) -> Callable[[T], bool]:
     return holds
 
 
+def read_share(text: str) -> float:
+    """A number, or a percentage such as 1% as a share. Raises ValueError."""
+    return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+
+
 def _value(column: Column[T], text: str) -> Any:
     """The text as a value of the column; None for an empty one that is no text. Raises UsageError."""
     try:
         match column.kind:
             case "integer" | "number" | "share":
-                number = float(text.removesuffix("%")) if text else None
-                return number / 100 if number is not None and text.endswith("%") else number
+                return read_share(text) if text else None
             case "time":
                 return read_time(text, wall_ms(), may_come=True)
             case "truth":

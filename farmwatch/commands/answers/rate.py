@@ -16,21 +16,19 @@ from farmwatch.config.opening import opened
 from farmwatch.share.change_since import change_since, day_time, in_points
 from farmwatch.share.current_rate import current_rate
 from farmwatch.share.cut_options import cut_text, read_days, read_ranks
-from farmwatch.share.rate_series import POINT_COLUMNS, read_points
+from farmwatch.share.rate_series import POINT_COLUMNS, points_of_run
 from farmwatch.share.words import sentence, sentences, share_columns, short_share, text_of
 from farmwatch.tables.columns import Column
 from farmwatch.tables.listing import LISTING, Listing
 from farmwatch.terminal.messages import message, put, put_json, put_wrapped
 from replay.live.epoch_change import seams_of
 from replay.rows.site_table import Counts
-from replay.runs.lookup import find_run
 from scoring.rates.cuts import Cut
 from scoring.rates.direct_share import ShareState
 from scoring.rates.groups import OTHER, day_of, group_order
 from scoring.rates.series import SERIES, series_of
 from scoring.rates.split_rates import RateLine
 from stream.log.contract import Log
-from stream.schema.control import Control
 from stream.schema.records import RatePoint
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
@@ -209,9 +207,8 @@ def _not_judged(line: RateLine) -> str:
 def _kept_lately(log: Log, config: Config, now_ms: int, run: str) -> str:
     """The method of the share that TALLY's process kept last; "" if none is of the last two intervals."""
     since_ms = now_ms - 2000 * config.rate.series_s
-    run = find_run(Control(log), run).name if run else ""
-    points = read_points(log, datetime.fromtimestamp(since_ms / 1000, UTC).date())
-    kept = [point for point in points if not point.by and point.at > since_ms and point.run == (run or point.run)]
+    points = points_of_run(log, run, datetime.fromtimestamp(since_ms / 1000, UTC).date())
+    kept = [point for point in points if not point.by and point.at > since_ms]
     return max(kept, key=lambda point: point.at).share_method if kept else ""
 
 
@@ -236,11 +233,8 @@ def _show_history(config: Config, by: str, cut: Cut, listing: Listing, now_ms: i
         raise UsageError("--history: a kept series cannot be cut; use --by, or leave --history out")
     since = cut.since or datetime.fromtimestamp(now_ms / 1000, UTC).date() - timedelta(days=_DAYS_SHOWN)
     with opened(config) as log:
-        if run:
-            run = find_run(Control(log), run).name
+        points = [point for point in points_of_run(log, run, since, cut.until) if point.by == by]
         found_seams = seams_of(log, run)
-        kept = read_points(log, since, cut.until)
-        points = [point for point in kept if point.by == by and point.run == (run or point.run)]
     points.sort(key=lambda point: (group_order(point.group), *series_of(point), point.at))
     warnings = caveats(config, (point.detector for point in points))
     said: Column[RatePoint] = Column("warning", "text", lambda point: warnings[point.detector])

@@ -16,11 +16,10 @@ from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.crawl.orders import NotVisited
 from farmwatch.share.page_lines import PAGE_COLUMNS, page_lines
-from farmwatch.share.site_lines import ListedSite, site_fields, site_lines
+from farmwatch.share.site_lines import ListedSite, site_fields, site_lines, verdict_words
 from farmwatch.tables.columns import fields_of
 from farmwatch.tables.listing import Listing
 from farmwatch.terminal.messages import put, put_json, put_wrapped
-from stream.schema.vocabulary import SiteClass
 from stream.text.user_errors import Exit, NotFound
 from stream.text.wording import counted, one_line
 
@@ -46,7 +45,7 @@ def site(
     now_ms = int(time.time() * 1000)
     crawled = None
     with opened(config) as log:
-        line = next((line for line in site_lines(log, config, run, now_ms) if line.row.site == name), None)
+        line = next(iter(site_lines(log, config, run, now_ms, name)), None)
         with suppress(NotFound):
             crawled = read_site(log, config, name, now_ms, 0) if config.log.url.startswith("sqlite:") else None
         pages = list(page_lines(log, config, run, name))
@@ -82,7 +81,7 @@ def _in_words(name: str, line: ListedSite | None) -> Iterator[str]:
         return
     row = line.row
     p_llm = "" if line.p_llm is None else f"; probability of an LLM site {line.p_llm:.2f}"
-    yield f"{name}: {_verdict(line)}{p_llm}"
+    yield f"{name}: {verdict_words(row.verdict, row.scored)}{p_llm}"
     if line.label:
         yield f"  people called it {line.label}"
     yield f"  {row.flagged:,} of {counted(row.scored, 'scored article')} flagged; evidence {row.llr:+.2f}"
@@ -101,9 +100,3 @@ def _in_words(name: str, line: ListedSite | None) -> Iterator[str]:
     found = f"; best rank {row.best_rank}" if row.best_rank else ""
     yield f"  {counted(row.hits, 'hit')} from {', '.join(row.sources) or 'no source'}{found}"
     yield f"  ruleset {row.ruleset or '-'} {row.digest[:8]}; detector {row.detector or '-'}"
-
-
-def _verdict(line: ListedSite) -> str:
-    if line.row.verdict in (SiteClass.LLM, SiteClass.HUMAN):
-        return f"decided {line.row.verdict}"
-    return "open" if line.row.scored else "not judged"

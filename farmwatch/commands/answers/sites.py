@@ -13,7 +13,7 @@ from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.share.site_lines import SITE_COLUMNS, SITES_SHOWN, site_lines
 from farmwatch.share.words import sentences
-from farmwatch.tables.listing import LISTING, Listing
+from farmwatch.tables.listing import LISTING, Listing, read_share
 from farmwatch.terminal.messages import message
 from scoring.rates.canary import is_canary
 from scoring.rates.certain_sites import certain_llm_sites
@@ -56,8 +56,6 @@ def sites(
     with opened(config) as log:
         every = site_lines(log, config, run, now_ms)
     lines = [line for line in every if canaries or not is_canary(line.row.site)]
-    if listing.sort.removeprefix("-") == "p_llm":  # many are 1.00: then the one with more evidence
-        lines.sort(key=lambda line: line.row.llr, reverse=not listing.sort.startswith("-"))
     certain = certain_llm_sites([line.row for line in every], config.rate, now_ms, most_false) if llm else None
     if certain is not None:
         rank = {site: place for place, site in enumerate(certain.sites)}
@@ -77,7 +75,7 @@ def sites(
 
 def _share_of(text: str) -> float:
     try:
-        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        share = read_share(text)
     except ValueError:
         share = -1.0
     if not 0 < share < 1:

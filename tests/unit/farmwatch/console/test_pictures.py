@@ -90,7 +90,7 @@ def test_a_history_stands_where_its_times_and_shares_are() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.0004, 0.5, 1.0])
 def test_one_point_is_a_history(share: float) -> None:
-    """In the first hour the share stands there with its interval, within the picture."""
+    """In the first hour of a crawl the picture shows the share and its interval."""
     picture = trend("History", [Point(HOUR_MS, share, 0.0, 1.0, "a")])
     (dot,), (whisker,) = of_look(picture, "point"), of_look(picture, "whisker")
     height = float(parsed(picture).attrib["height"])
