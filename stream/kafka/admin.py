@@ -264,8 +264,8 @@ class KafkaAdmin:
         except kafka_errors.KafkaTimeoutError as error:
             servers = ", ".join(self._options["bootstrap_servers"])
             raise kafka_errors.KafkaTimeoutError(
-                f"no broker at {servers} takes this client: kafka.client must have the protocol, the SASL mechanism, the"
-                " certificate, the user and the password of its listener"
+                f"no broker at {servers} takes this client: kafka.client must have the protocol, the SASL mechanism,"
+                " the certificate, the user and the password of its listener"
             ) from error
 
     def _disconnect(self) -> None:
