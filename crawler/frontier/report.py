@@ -1,6 +1,6 @@
 """Reports on a frontier: totals, queues, parked and stopped sites with their reasons, and single sites.
 
-Reads the committed state once, in pages. Memory is bounded by the lines shown and `domains_kept` names.
+Reads the committed state once, in pages. Memory is bounded by the lines shown.
 """
 
 from __future__ import annotations
@@ -79,14 +79,6 @@ class FrontierSiteLine(msgspec.Struct, frozen=True, kw_only=True):
     urls: dict[str, int] = {}  # status -> URLs
 
 
-class DomainLine(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of sites of a registrable domain. With `at_least` there may be a few more."""
-
-    domain: str
-    sites: int
-    at_least: bool = False
-
-
 @dataclass(slots=True)
 class FrontierReport:
     """A report on a whole frontier."""
@@ -103,7 +95,6 @@ class FrontierReport:
     parked_sites: list[FrontierSiteLine] = field(default_factory=list)  # the next to resume first
     stopped_sites: list[FrontierSiteLine] = field(default_factory=list)  # the last one first
     revisits: list[FrontierSiteLine] = field(default_factory=list)  # of resting sites, the next first
-    domains: list[DomainLine] = field(default_factory=list)  # the largest first
 
 
 def _site_line(store: SiteStore, row: SiteRow) -> FrontierSiteLine:
@@ -131,19 +122,10 @@ def _site_line(store: SiteStore, row: SiteRow) -> FrontierSiteLine:
 class FrontierReader:
     """Builds a report, partition by partition."""
 
-    def __init__(
-        self,
-        settings: CrawlSettings,
-        now_ms: int,
-        limit: int | None,
-        domain_of: Callable[[str], str],
-        domains_kept: int = 20_000,
-    ) -> None:
-        """Lists hold at most `limit` lines (None: all); `domain_of` returns a host's registrable domain."""
+    def __init__(self, settings: CrawlSettings, now_ms: int, limit: int | None) -> None:
+        """Lists hold at most `limit` lines (None: all)."""
         self._settings = settings
         self._now = now_ms
-        self._domain_of = domain_of
-        self._domains_kept = domains_kept
         self._report = FrontierReport(
             sites=dict.fromkeys(_STATES, 0),
             urls={status.label: 0 for status in Status},
@@ -154,9 +136,6 @@ class FrontierReader:
         self._stopped = Shortlist[FrontierSiteLine](limit, lambda line: (-line.stopped_at, line.site))
         self._revisits = Shortlist[FrontierSiteLine](limit, lambda line: (line.revisit_at, line.site))
         self._reasons: dict[str, Counter[str]] = {"parked": Counter(), "stopped": Counter()}
-        self._domains: Counter[str] = Counter()
-        self._dropped = 0
-        self._limit = limit
 
     def add(self, state: StateReader) -> None:
         """Read a partition. Raises OldFrontier."""
@@ -176,10 +155,6 @@ class FrontierReader:
         report.stopped_reasons = dict(self._reasons["stopped"].most_common())
         report.oldest_due, report.parked_sites = self._oldest.lines(), self._parked.lines()
         report.stopped_sites, report.revisits = self._stopped.lines(), self._revisits.lines()
-        largest = heapq.nsmallest(
-            self._limit or len(self._domains), self._domains.items(), key=lambda item: (-item[1], item[0])
-        )
-        report.domains = [DomainLine(domain=name, sites=count, at_least=self._dropped > 0) for name, count in largest]
         return report
 
     def _count(self, line: FrontierSiteLine) -> None:
@@ -188,11 +163,6 @@ class FrontierReader:
         report.fetched += line.fetched
         for status, urls in line.urls.items():
             report.urls[status] += urls
-        # exact up to `domains_kept` names; beyond, at most `_dropped` too low (Misra and Gries 1982)
-        self._domains[self._domain_of(line.site)] += 1
-        if len(self._domains) > self._domains_kept:
-            self._dropped += 1
-            self._domains = Counter({name: count - 1 for name, count in self._domains.items() if count > 1})
         if line.state == "parked":
             self._reasons["parked"][line.parked_why] += 1
             self._parked.add(line)
@@ -207,15 +177,10 @@ class FrontierReader:
 
 
 def read_frontier(
-    log: Log,
-    settings: CrawlSettings,
-    now_ms: int,
-    limit: int | None,
-    domain_of: Callable[[str], str],
-    on_partition: Callable[[], None] = lambda: None,
+    log: Log, settings: CrawlSettings, now_ms: int, limit: int | None, on_partition: Callable[[], None] = lambda: None
 ) -> FrontierReport:
     """Report on the whole frontier, lists of at most `limit` lines. Raises as `Log.read_state`."""
-    reader = FrontierReader(settings, now_ms, limit, domain_of)
+    reader = FrontierReader(settings, now_ms, limit)
     for partition in range(log.topics().get(f"state.{FRONTIER_STORE}", 0)):
         with log.read_state(FRONTIER_STORE, partition) as state:
             reader.add(state)

@@ -53,7 +53,6 @@ from stream.schema.forgotten import Forgotten
 from stream.schema.orders import Orders
 from stream.schema.records import RatePoint
 from stream.schema.topics import CONTROL
-from stream.text.registrable_domain import registrable_domain
 from stream.text.user_errors import FarmwatchError, NotFound
 
 _log = structlog.get_logger()
@@ -194,7 +193,7 @@ class Console:
         """The frontier, as `farmwatch crawl frontier` has it: parked, stopped and resting hosts. Raises Working."""
 
         def read(_: Say) -> FrontierReport:
-            return read_frontier(self._log, self.config.crawl, self._clock(), _HOSTS_SHOWN, registrable_domain)
+            return read_frontier(self._log, self.config.crawl, self._clock(), _HOSTS_SHOWN)
 
         report = self._jobs.result(("frontier",), "Reading the frontier", read, _SLOW_S)
         meanings = {reason: meaning_of_reason(reason)._asdict() for reason in report.parked_reasons}

@@ -18,7 +18,6 @@ from farmwatch.crawl.orders import pause_in_words
 from farmwatch.terminal.messages import counting, message, put, put_json, put_table, put_wrapped
 from stream.log.contract import Log, partition_of
 from stream.schema.topics import FRONTIER_STORE
-from stream.text.registrable_domain import registrable_domain
 from stream.text.user_errors import Exit, NotFound, UsageError
 from stream.text.wording import counted, lasting, moment, one_line, queue_in_words, when
 
@@ -58,7 +57,7 @@ def frontier(
             of_site = read_site(log, config, host, now_ms, most)
         else:
             with counting(log.topics().get(f"state.{FRONTIER_STORE}", 0), "partitions read") as advance:
-                report = read_frontier(log, config.crawl, now_ms, most, registrable_domain, lambda: advance(1))
+                report = read_frontier(log, config.crawl, now_ms, most, lambda: advance(1))
         paused = pause_in_words(log)
     if site:
         if json:
@@ -125,9 +124,6 @@ def _put_overview(report: FrontierReport, now_ms: int) -> None:
             ((each.site, when(each.revisit_at, now_ms), each.fetched) for each in report.revisits),
             title=f"resting, {counted(sites['resting'], 'site')}: with pages to ask for again, the next first{others}",
         )
-    if several := [line for line in report.domains if line.sites > 1]:
-        domains = ((line.domain, f"{line.sites}{' or more' if line.at_least else ''}") for line in several)
-        put_table(("registrable domain", "sites"), domains, title="domains with the most sites")
     if not any(sites.values()):
         message("the frontier is empty: hits come by `farmwatch hits`, and `farmwatch crawl` reads them")
 

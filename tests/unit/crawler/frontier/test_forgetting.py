@@ -27,6 +27,6 @@ def test_a_site_leaves_with_its_urls_and_sums(loopback: Web) -> None:
     assert unpack(Totals, state.rows[TOTALS_KEY][0]) == unpack(Totals, alone.states[0].rows[TOTALS_KEY][0])
     assert len(state.rows) == len(alone.states[0].rows)
     assert forget_sites(settings, state, lambda site: site == "gone.test") == []
-    reader = FrontierReader(settings, 1, None, str)
+    reader = FrontierReader(settings, 1, None)
     reader.add(state)
     assert sum(reader.report().sites.values()) == 1

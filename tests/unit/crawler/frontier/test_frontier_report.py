@@ -13,7 +13,6 @@ from crawler.frontier.statuses import Status
 from crawler.settings import CrawlSettings
 from crawler.stages.dry_run import DryRun
 from stream.schema.vocabulary import FetchOutcome
-from stream.text.registrable_domain import registrable_domain
 from tests.support.web.crawl_driver import hits_of
 from tests.support.web.frontier_site import Site, begun, fail, status, with_hits
 
@@ -22,7 +21,7 @@ FORBIDDING = b"User-agent: *\nDisallow: /forbidden\n"
 
 def report_of(site: Site, limit: int | None = 10) -> FrontierReport:
     """The report of one partition, now."""
-    reader = FrontierReader(site.settings, site.now, limit, registrable_domain)
+    reader = FrontierReader(site.settings, site.now, limit)
     reader.add(site.committed)
     return reader.report()
 
@@ -61,7 +60,7 @@ def test_the_sums_are_those_of_the_rows() -> None:
 
 
 def test_the_lists_say_who_waits_for_what() -> None:
-    """The lists show the oldest due site, the parked site with end and reason, the next re-visit, and large domains."""
+    """The lists show the oldest due site, the parked site with end and reason, and the next re-visit."""
     site = small_world()
     report = report_of(site)
     assert [(line.site, site.now - line.due_at) for line in report.oldest_due] == [
@@ -75,7 +74,6 @@ def test_the_lists_say_who_waits_for_what() -> None:
     assert (stopped.site, stopped.stopped_why, stopped.queued) == ("slow.test", "crawl_delay", 0)
     (revisit,) = report.revisits
     assert (revisit.site, revisit.fetched) == ("a.test", 1) and revisit.revisit_at > site.now
-    assert [(line.domain, line.sites) for line in report.domains[:2]] == [("farm.co.uk", 2), ("a.test", 1)]
 
 
 def test_one_site_is_told_with_its_urls_in_order() -> None:
@@ -172,15 +170,8 @@ def _queue_row(number: int) -> tuple[bytes, bytes]:
 
 @pytest.mark.slow
 def test_a_large_frontier_is_reported_in_bounded_memory() -> None:
-    """40,000 rows are read page by page, in memory that grows neither with rows nor with domain names.
-
-    If there are more domains than are counted at a time, large ones stay and are marked `at least`.
-    """
-
-    def domain_of(host: str) -> str:
-        return "big.example" if int(host[1:7]) % 4 == 0 else host
-
-    reader = FrontierReader(CrawlSettings(), 10_000_000, 10, domain_of, domains_kept=1000)
+    """40,000 rows are read page by page, in memory that does not grow with them."""
+    reader = FrontierReader(CrawlSettings(), 10_000_000, 10)
     tracemalloc.start()
     try:
         reader.add(_Large())  # type: ignore[arg-type]  # of a StateReader the report scans, and nothing else
@@ -192,8 +183,6 @@ def test_a_large_frontier_is_reported_in_bounded_memory() -> None:
     assert (report.queued_in["hits"], report.urls["discovered"]) == (20_000, 20_000)
     assert [line.site for line in report.oldest_due[:2]] == ["h000001.d.example", "h000002.d.example"]
     assert peak_bytes < 2_500_000
-    largest = report.domains[0]
-    assert largest.domain == "big.example" and largest.at_least and 4_900 <= largest.sites <= 5_000
 
 
 @pytest.mark.parametrize(
