@@ -25,13 +25,20 @@ def format_of(file: Path) -> Format:
     raise UsageError(f"{file}: a file ends in {', '.join(f'.{form}' for form in get_args(Format))}; or give --format")
 
 
+def require_new(file: Path) -> None:
+    """Refuse a file that exists, or that cannot be written, before the work begins. Raises UsageError."""
+    if file.exists() or file.is_symlink():
+        raise UsageError(f"{file} exists: name another file")
+    if not file.parent.is_dir():
+        raise UsageError(f"{file}: there is no folder {file.parent}")
+
+
 def write_table(file: Path, form: Format, columns: Sequence[Column[T]], rows: Iterable[T]) -> int:
     """Write a new file; returns the number of rows. The file appears when it is complete.
 
     Raises UsageError if it exists, MissingExtra for Parquet without pyarrow; OSError.
     """
-    if file.exists():
-        raise UsageError(f"{file} exists: name another file")
+    require_new(file)
     number = 0
 
     def counted() -> Iterator[T]:

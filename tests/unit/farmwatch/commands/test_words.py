@@ -84,7 +84,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
     "crawl-frontier": [
         "crawl frontier",
         "crawl frontier --site kept.site.test",
-        "crawl frontier --parked",
+        "crawl frontier --where state=parked",
         "crawl frontier --site none.test",
     ],
     "log-import": [
