@@ -192,7 +192,7 @@ class LetterCounts:
 
 
 def count_letters(db: sqlite3.Connection, log: Log) -> list[LetterCounts]:
-    """The letters that are still in the log, by stage, run and reason; see `letter_groups`."""
+    """The letters that are still in the log, by stage, run and reason."""
     topics = log.topics()
     if DEAD_LETTERS not in topics:
         return []

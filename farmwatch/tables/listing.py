@@ -152,7 +152,7 @@ class Selection(Generic[T]):
         by_name = {column.name: column for column in self.columns}
         shown = shown or list(by_name)
         columns = [by_name[name] for name in shown]
-        cells = [[_shown(column, row) for column in columns] for row in islice(chosen, limit)]
+        cells = [[shown_cell(column, row) for column in columns] for row in islice(chosen, limit)]
         for _ in chosen:
             pass  # the totals are of all rows
         headings = put_table(shown, cells, less=shown[:0:-1])
@@ -176,7 +176,7 @@ class ListTotals(Generic[T]):
             for column in self._sums:
                 self._sums[column] += column.of(row) or 0
             for column, values in self._values.items():
-                values[str(_shown(column, row))] += 1
+                values[str(shown_cell(column, row))] += 1
             yield row
 
     def lines(self, noun: str, shown: int) -> Iterator[str]:
@@ -244,7 +244,7 @@ def _named(columns: dict[str, Column[T]], name: str, option: str) -> Column[T]:
     return columns[name]
 
 
-def _shown(column: Column[T], row: T) -> Any:
+def shown_cell(column: Column[T], row: T) -> Any:
     """A cell of a table: a truth as yes, a time to the minute, a float with few digits, a list with commas."""
     if column.said is not None:
         return column.said(row)

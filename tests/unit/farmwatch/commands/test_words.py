@@ -58,7 +58,6 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
     ],
     "log-dead": [
         "log dead list",
-        "log dead list --each",
         "log dead show 0/0",
         "log dead retry",
         "log dead retry --all",

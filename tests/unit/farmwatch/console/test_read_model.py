@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from farmwatch.console.read_model import JUDGED, ReadModel, SitePage
 from farmwatch.console.site_filter import SORTS, SiteFilter
-from replay.rows.dead_letters import LetterState, letter_groups, read_letters
+from replay.rows.dead_letters import LetterState, StoredLetter, read_letters
 from stream.log.contract import Message, Output
 from stream.memory.log import MemoryLog
 from stream.processing.dead_letters import dead_letter
@@ -166,12 +166,15 @@ def test_letters_are_counted_as_the_command_counts_them(log: MemoryLog, model: R
     for first in (0, 1, 2):
         log.truncate(DEAD_LETTERS, [first])
         model.follow_letters(log, Forgotten(log), lambda: True)
-        expected = letter_groups(read_letters(log))
+        expected = defaultdict[tuple[str, str], list[StoredLetter]](list)
+        for stored in read_letters(log):
+            expected[stored.letter.stage, stored.letter.reason].append(stored)
         found = model.letters(log)
-        assert [(group.stage, group.reason, group.states) for group in found] == [
-            (group.stage, group.reason, group.states) for group in expected
-        ]
-        assert [f"{group.newest[1]}/{group.newest[2]}" for group in found] == [group.newest.id for group in expected]
+        assert {(group.stage, group.reason): group.states for group in found} == {
+            key: Counter(stored.state for stored in letters) for key, letters in expected.items()
+        }
+        newest = {letters[-1].id for letters in expected.values()}
+        assert {f"{group.newest[1]}/{group.newest[2]}" for group in found} == newest
     states = sum((group.states for group in found), Counter[LetterState]())
     assert set(states) == set(LetterState) - {LetterState.DROPPED}
 
