@@ -139,7 +139,7 @@ class Console:
         }
 
     def crawl(self, query: Query) -> Data:
-        """The sums of the frontier, a pause and the exclusions, as `farmwatch crawl` and `exclude --list` say them."""
+        """The sums of the frontier, a pause and the exclusions, as `farmwatch crawl` and `exclude` say them."""
         orders = Orders(self._log).exclusions
         exclusions = [
             {"name": name, "covers": reach_of(name), **msgspec.structs.asdict(order.changes[-1])}

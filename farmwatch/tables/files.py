@@ -12,7 +12,7 @@ import msgspec
 
 from farmwatch.tables.arrow import arrow_batches, arrow_schema, json_text
 from farmwatch.tables.columns import Column, T, plain
-from stream.text.user_errors import UsageError
+from stream.text.user_errors import FarmwatchError, UsageError
 
 Format = Literal["csv", "json", "jsonl", "parquet"]
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet executes a cell that begins like this
@@ -26,11 +26,11 @@ def format_of(file: Path) -> Format:
 
 
 def require_new(file: Path) -> None:
-    """Refuse a file that exists, or that cannot be written, before the work begins. Raises UsageError."""
+    """Raises UsageError for a file that exists, FarmwatchError for one in no folder: before the work begins."""
     if file.exists() or file.is_symlink():
         raise UsageError(f"{file} exists: name another file")
     if not file.parent.is_dir():
-        raise UsageError(f"{file}: there is no folder {file.parent}")
+        raise FarmwatchError(f"{file}: cannot be written: there is no folder {file.parent}")
 
 
 def write_table(file: Path, form: Format, columns: Sequence[Column[T]], rows: Iterable[T]) -> int:

@@ -202,12 +202,12 @@ def test_numbers_out_of_range_are_refused(farmwatch: Runner, two_runs: str, more
 
 
 def test_missing_things_are_reported(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
-    """An unknown run is a problem (1), a missing log is 3; a file is neither overwritten nor made in no folder (2)."""
+    """An unknown run is a problem (1), a missing log or folder is 3; a file that exists is not overwritten (2)."""
     unknown = farmwatch("compare", A, "nobody", "--log", two_runs)
     assert (unknown.code, "there is no run 'nobody'" in unknown.err) == (1, True)
     (tmp_path / "mine").write_text("mine")
-    for file, said in (("mine", "exists: name another file"), ("no/file.jsonl", "there is no folder")):
+    for file, code, said in (("mine", 2, "exists: name another file"), ("no/file.jsonl", 3, "there is no folder")):
         ran = farmwatch("compare", A, B, "--log", "sqlite:/no/such/log", "--out", tmp_path / file)
-        assert (ran.code, said in ran.err) == (2, True)  # before the log is read
+        assert (ran.code, said in ran.err) == (code, True)  # before the log is read
     assert (tmp_path / "mine").read_text() == "mine"
     assert farmwatch("compare", A, B, "--log", f"sqlite:{tmp_path / 'nothing'}").code == 3
