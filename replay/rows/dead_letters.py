@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
@@ -49,9 +49,33 @@ class StoredLetter:
         return f"{self.message.partition}/{self.message.offset}"
 
 
-def settled_in_words(states: Counter[LetterState]) -> str:
-    """The numbers of the letters that are not open."""
-    return ", ".join(f"{count} {state}" for state, count in sorted(states.items()) if state != LetterState.OPEN)
+@dataclass(slots=True)
+class LetterGroup:
+    """The letters of a stage and run with the same reason."""
+
+    stage: str
+    run: str
+    reason: str
+    states: Counter[LetterState]
+    newest: StoredLetter
+
+    @property
+    def settled(self) -> str:
+        """The numbers of the letters that are not open."""
+        settled = sorted((state, count) for state, count in self.states.items() if state != LetterState.OPEN)
+        return ", ".join(f"{count} {state}" for state, count in settled)
+
+
+def letter_groups(letters: Iterable[StoredLetter]) -> list[LetterGroup]:
+    """Letters by stage, run and reason."""
+    groups: dict[tuple[str, str, str], LetterGroup] = {}
+    for stored in letters:
+        key = stored.letter.stage, stored.letter.run, stored.letter.reason
+        group = groups.setdefault(key, LetterGroup(*key, Counter(), stored))
+        group.states[stored.state] += 1
+        if stored.message.timestamp_ms >= group.newest.message.timestamp_ms:
+            group.newest = stored
+    return list(groups.values())
 
 
 class Settlements:

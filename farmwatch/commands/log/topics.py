@@ -38,7 +38,7 @@ _COLUMNS: list[Column[_Topic]] = [
     ),
     Column("kept", "text", attrgetter("growth.kept"), meaning="older and further records are removed"),
     Column(
-        *("unread", "json", attrgetter("state.lag")),
+        *("lag", "json", attrgetter("state.lag")),
         meaning="records that a stage has not read yet",
         said=lambda topic: ", ".join(f"{group} {lag}" for group, lag in topic.state.lag.items() if lag),
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -30,7 +30,6 @@ def compare(
     b: RunName,
     /,
     *,
-    by: Annotated[Literal["source", "rank"] | None, Parameter(help="Also by source, or by rank of the hits.")] = None,
     sample: Annotated[int, Parameter(help="Flips in the sample: at most 1000; 0 = none.")] = 20,
     seed: Annotated[int, Parameter(help="Seed of the sample and of the intervals.")] = 0,
     resamples: Annotated[int, Parameter(help="Resamples of the bootstrap: 100 to 100000.")] = 2000,
@@ -66,7 +65,7 @@ def compare(
         put_json({**as_json(compared), "warnings": warnings})
         return Exit.OK
 
-    show(compared, by or "")
+    show(compared)
     print_caveats(warnings)
     return Exit.OK
 

@@ -62,20 +62,13 @@ def test_the_tables_show_the_changes(farmwatch: Runner, two_runs: str) -> None:
     assert "Steer" not in ran.out  # texts are printed only on request
 
 
-def test_groups_are_printed_on_request(farmwatch: Runner, two_runs: str) -> None:
-    """--by prints the groups."""
-    ran = farmwatch("compare", A, B, "--log", two_runs, "--by", "rank", "--sample", "1")
-    assert "# Share of LLM sites, by rank" in ran.out
-    assert "1-3\t-\t-" in ran.out  # the intervals are too wide for a share
-
-
 def test_differences_of_different_windows_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
     """If one run judged pages that the other did not, each difference has a star, with a line that explains it."""
-    show(msgspec.structs.replace(made(), other_windows=True), "source")
+    show(msgspec.structs.replace(made(), other_windows=True))
     shown = capsys.readouterr().out
-    assert re.search(r"^file\t.*\t[-+]\d+\.\d \*\t", shown, re.MULTILINE), shown
-    assert shown.count("* of different windows: not caused by the rules alone") == 3  # one per table
-    show(made(), "source")
+    assert re.search(r"^share of LLM sites\t.*\t[-+]\d+\.\d \*\t", shown, re.MULTILINE), shown
+    assert shown.count("* of different windows: not caused by the rules alone") == 1
+    show(made())
     shown = capsys.readouterr().out
     assert "*" not in shown
     said_as_by_rate = {f"{name}: {text_of(side.estimate.remarks)}" for name, side in (("A", made().a), ("B", made().b))}
@@ -105,7 +98,7 @@ def test_a_terminal_of_80_columns_is_enough(farmwatch: Runner, two_runs: str, mo
     for name, value in (("COLUMNS", "80"), ("NO_COLOR", "1"), ("TERM", "xterm")):
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    ran = farmwatch("compare", A, B, "--log", two_runs, "--by", "source")
+    ran = farmwatch("compare", A, B, "--log", two_runs)
     assert ran.code == 0 and "\x1b[31m" not in ran.out
     lines = re.sub(r"\x1b\[[0-9;]*m", "", ran.out).splitlines()
     assert any("LLM sites of classifiable" in line for line in lines)
@@ -113,7 +106,7 @@ def test_a_terminal_of_80_columns_is_enough(farmwatch: Runner, two_runs: str, mo
 
 
 def test_json_has_everything(farmwatch: Runner, two_runs: str) -> None:
-    """One object: both runs, all tables, the groups, the sample with its texts, and the changes as text."""
+    """One object: both runs, all tables, the sample with its texts, and the changes as text."""
     ran = farmwatch("compare", A, B, "--log", two_runs, "--json", "--sample", "3", "--seed", "4")
     found = ran.json
     assert (found["a"]["run"], found["b"]["run"], found["seed"]) == (A, B, 4)
@@ -122,8 +115,6 @@ def test_json_has_everything(farmwatch: Runner, two_runs: str) -> None:
     assert found["pages"]["common"] == 60
     assert found["sites"]["llm_table"] == [[5, 0], [1, 14]]
     assert found["changes"][1]["text"].startswith("LLM sites of classifiable ones: 25.0% to 30.0%, +5.0 points")
-    assert {group["by"] for group in found["groups"]} == {"source", "rank"}
-    assert found["groups"][0]["changes"][1]["text"].startswith("articles of pages: ")
     assert [flip["text"].startswith("Steer \x1b[31m") for flip in found["sample"]] == [True] * 3
     assert "\x1b" not in ran.out
     assert found["warnings"][DETECTOR]
