@@ -178,7 +178,7 @@ def exposed(
     metrics.count(ROLE_RESTARTS, restarts)
     shown, port = Exposition(metrics.registry, role.value), config.metrics.port_of(role)
     endpoints = Endpoints(shown, health, config.metrics.host, port)
-    endpoints.start(config.up.drain_s + _PORT_MARGIN_S, stop)
+    endpoints.start(config.loop.end_s + _PORT_MARGIN_S, stop)
     try:
         yield
     finally:

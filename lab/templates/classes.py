@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from lxml import etree
@@ -61,30 +60,15 @@ def joint_class_of(bits: int, cross: int) -> NodeClass:
     return NodeClass.BOILERPLATE if of is NodeClass.INVALID and decided else of
 
 
-def bits_of(page: Sequence[str], others: Mapping[int, Sequence[str]], *, chained: bool = False) -> list[int]:
-    """The bits of each word of a page; `others` has the words of the pages of its cross, by their bit.
-
-    Each is compared with the page. With `chained`, as in the thesis's code, each is compared with the one before it in
-    the order up, down, prev, next: a word has the bits of all pages since the first that has it.
-    """
+def bits_of(page: Sequence[str], others: Mapping[int, Sequence[str]]) -> list[int]:
+    """The bits of each word of a page; `others` has the words of the pages of its cross, by their bit."""
     numbers: dict[str, int] = {}
-    numbered = {
-        bit: [numbers.setdefault(word, len(numbers)) for word in words]
-        for bit, words in [*sorted(others.items(), reverse=True), (CUR, page)]
-    }
+    own = [numbers.setdefault(word, len(numbers)) for word in page]
     bits_of_words = [CUR] * len(page)
-    if not chained:
-        for bit in others:
-            for _, first, size in matches(numbered[bit], numbered[CUR]):
-                bits_of_words[first : first + size] = [bits | bit for bits in bits_of_words[first : first + size]]
-        return bits_of_words
-    order = list(numbered)
-    since = [0] * len(numbered[order[0]])  # word -> place in `order` of the first page that has it
-    for place, (before, after) in enumerate(pairwise(order), start=1):
-        last, since = since, [place] * len(numbered[after])
-        for old, new, size in matches(numbered[before], numbered[after]):
-            since[new : new + size] = last[old : old + size]
-    return [CUR | sum(set(order[place:]) - {CUR}) for place in since]
+    for bit, words in others.items():
+        for _, first, size in matches([numbers.setdefault(word, len(numbers)) for word in words], own):
+            bits_of_words[first : first + size] = [bits | bit for bits in bits_of_words[first : first + size]]
+    return bits_of_words
 
 
 def nodes_of(words: Words, bits: Sequence[int]) -> list[Node]:

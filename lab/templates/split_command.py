@@ -29,10 +29,6 @@ from stream.text.wording import counted, one_line
 _NAMED = 100  # broken records that are named; others are in the report
 _REMARKS = {"one_other_url": {"down"}, "one_snapshot": {"prev", "next"}}  # of a page compared without these
 
-Chained = Annotated[
-    bool, Parameter(negative="", help="Compare up with down, down with prev, and so on, as the thesis's code does.")
-]
-
 
 def split_archives(
     archives: Annotated[list[Path], Parameter(help="WARC files (.warc, .warc.gz).", negative="")],
@@ -47,7 +43,6 @@ def split_archives(
             " neighbours decide, of 20, 40, 60 features; t006: a random forest. t003 to t006 need the extra `train`."
         ),
     ] = Method.RUNS,
-    chained: Chained = False,
     positional: Annotated[
         float | None,
         Parameter(
@@ -75,7 +70,7 @@ def split_archives(
             raise FarmwatchError(f"{file}: {'a folder, no file' if file.is_dir() else 'no such file'}")
         if file.suffix == ".zst":
             raise UsageError(f"{file}: WARC files in zstd are not read; unpack it first: zstd -d {file.name}")
-    options = SplitOptions(method=method, chained=chained, positional=positional, learner=learner_of(method))
+    options = SplitOptions(method=method, positional=positional, learner=learner_of(method))
     config = common.load().config
     read = Archives(archives, config.crawl, int(time.time() * 1000))
     with closing(read), split_folder(out) as folder:

@@ -32,7 +32,6 @@ class SplitOptions:
     """`positional`: the least similarity, by the tokens of the thesis; None for tag paths, and any similarity."""
 
     method: Method = Method.RUNS
-    chained: bool = False
     positional: float | None = None
     learner: Learner | None = None
 
@@ -137,12 +136,8 @@ class SiteSplitter:
     def split_cross(self, key: PageKey, others: Mapping[str, PageKey], similarity: float) -> Split:
         """A page, compared with these pages. Raises NoPage and FarmwatchError."""
         page = self._words_of(key)
-        bits = bits_of(
-            page.words,
-            {ROLES[role]: self._words_of(other).words for role, other in others.items()},
-            chained=self.options.chained,
-        )
-        nodes = nodes_of(page, bits)
+        words_of_others = {ROLES[role]: self._words_of(other).words for role, other in others.items()}
+        nodes = nodes_of(page, bits_of(page.words, words_of_others))
         mask = CUR | sum(ROLES[role] for role in others)
         classes = classes_of(page, nodes, mask, self.options.method, self.options.learner)
         return Split(key, others, similarity, page, nodes, classes)

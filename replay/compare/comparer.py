@@ -89,7 +89,6 @@ def compare(
         only_in_a=only_in_a,
         only_in_b=only_in_b,
         changes=sites.changes(names, bootstrap, direct, errors),
-        groups=sites.groups(bootstrap, direct),
         strata=strata,
         sample=sample,
         sample_size=request.sample,

@@ -30,7 +30,6 @@ from stream.processing.metrics import (
     LOG_LAG_SECONDS,
     LOG_REBALANCES,
     STAGE_DURATION_SECONDS,
-    LogCpu,
     Metrics,
 )
 from stream.processing.stage import Stage
@@ -50,7 +49,7 @@ class LoopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a loop ends, and when it gives up."""
 
     drain_s: Seconds = 20.0
-    """Seconds that batches in flight may take to be committed after SIGTERM."""
+    """Seconds that batches in flight may take to be committed after SIGTERM; 10 s later the process is killed."""
     breaker_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
     """Share of the last 200 records in the dead letters that stops the stage."""
     breaker_window: ClassVar[int] = 200  # records that the breaker looks back on
@@ -60,6 +59,11 @@ class LoopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     backoff_cap_s: ClassVar[float] = 30.0
     watchdog_s: ClassVar[float] = 120.0  # with input but without progress until unhealthy
     lag_every_s: ClassVar[float] = 5.0
+
+    @property
+    def end_s(self) -> float:
+        """Seconds after SIGTERM after which a process that still drains is killed."""
+        return self.drain_s + 10.0
 
 
 class StageLoop:
@@ -101,7 +105,6 @@ class StageLoop:
         self._lag_at = -s.lag_every_s
         self._waiting = 0  # the last measured lag, in records
         self._advanced = 0  # last answer of `Stage.advanced`
-        self._cpu = LogCpu(metrics)
         self._memory = StateMemory()
 
     def health(self) -> Health:
@@ -149,7 +152,7 @@ class StageLoop:
             self._refused.clear()
 
         def state_of(partition: int) -> StateReader:
-            return self._memory.over(partition, self._member.state(partition), self._cpu.sampled)
+            return self._memory.over(partition, self._member.state(partition))
 
         batch = Batch(self._stage, state_of, self._clock(), self._attempt, self._refused)
         batch.process(*flight.still_owned(self._owned))
@@ -157,8 +160,7 @@ class StageLoop:
         batch.tick(list(self._owned))
         commit = batch.commit()
         if commit is not None:
-            with self._cpu.timed("commit"):
-                self._member.commit(commit)
+            self._member.commit(commit)
             self._memory.committed(commit.state)
             self._after_commit(batch, flight.messages, self._monotonic() - flight.started_s)
         elif self._waiting == 0:
@@ -186,8 +188,7 @@ class StageLoop:
         epochs: list[int] = []
         until = 0.0
         while len(messages) < limit and room > 0 and (wait_s > 0 or not messages):
-            with self._cpu.timed("poll"):
-                more = self._member.poll(wait_s, limit - len(messages), room)
+            more = self._member.poll(wait_s, limit - len(messages), room)
             if not more:
                 break
             if not messages:
@@ -340,7 +341,6 @@ class StageLoop:
             if records == 0:
                 self._metrics.set(LOG_LAG_SECONDS, 0, topic=topic)
         self._waiting = sum(waiting.values())
-        self._cpu.look_at_threads()
 
 
 def raise_gc_threshold() -> None:

@@ -22,7 +22,6 @@ from filters.stages.judge import JudgeStage
 from filters.stages.measure import MeasureStage
 from replay.rows.site_table import read_sites
 from replay.runs.run_rules import RunRules
-from scoring.detectors.testing import FakeDetector
 from scoring.rates.canary import canary_name, is_canary
 from scoring.rates.canary_counts import canary_summary
 from scoring.rates.split_rates import RateQuery, rate_lines
@@ -35,6 +34,7 @@ from stream.processing.stage import Stage
 from stream.schema.records import Hit
 from stream.schema.runs import Run
 from stream.schema.topics import HITS, PAGES, all_topics
+from tests.support.fake_detector import FakeDetector
 from tests.support.logs.stage_work import put, work
 from tests.support.pages.page_records import fetched_page
 

@@ -20,7 +20,6 @@ from filters.stages.judge import JudgeStage
 from filters.stages.measure import MeasureStage
 from replay.rows.site_table import read_rows
 from replay.runs.topology import READS, lag_of
-from scoring.detectors.testing import FakeDetector
 from scoring.sites.settings import TallySettings
 from scoring.stages.score import ScoreStage
 from scoring.stages.tally import TallyStage
@@ -31,6 +30,7 @@ from stream.processing.stage import Stage
 from stream.schema.records import encode
 from stream.schema.runs import memory_store, names_of
 from stream.schema.topics import HITS, SITE_TERMS, SITES, all_topics
+from tests.support.fake_detector import FakeDetector
 from tests.support.limits import with_limits
 from tests.support.logs.tally_desk import SPRT
 from tests.support.waiting import wait_until

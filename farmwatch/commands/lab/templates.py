@@ -21,11 +21,6 @@ templates.command(
     name="split",
     help="Split the pages of web archives into content and boilerplate.",
 )
-templates.command(
-    "lab.templates.evaluate_command:evaluate_templates",
-    name="evaluate",
-    help="Evaluate the methods on archived pages that people have labelled.",
-)
 
 
 @templates.command(name="groups")

@@ -25,9 +25,9 @@ from filters.settings import MeasureSettings
 from lab.templates import diff
 from lab.templates.archived import Archives
 from lab.templates.classes import Node, NodeClass, bits_of, class_of, text_chars
-from lab.templates.evaluation import Judged, LabelledArchives, LabelledCross, read_lines, scores
 from lab.templates.learning import Learner, Method, classes_of, learner_of
 from lab.templates.words import Words
+from tests.bench.studies.labelled_crosses import Judged, LabelledArchives, LabelledCross, read_lines, scores
 from tests.support.paths import data_root
 
 CONTENT, BOILERPLATE, INVALID = NodeClass

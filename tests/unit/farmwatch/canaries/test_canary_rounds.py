@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from farmwatch.canaries.rounds import CanaryRounds, PagesOf
-from scoring.detectors.testing import FakeDetector
 from scoring.rates.canary import CanaryName
 from scoring.stages.score import score_key
 from scoring.stages.tally import TallyStage
@@ -24,6 +23,7 @@ from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.schema.records import Page, Score, Verdict, decode, encode
 from stream.schema.topics import DECISIONS, PAGES, SCORES, SITES, VERDICTS, all_topics
+from tests.support.fake_detector import FakeDetector
 
 pytestmark = pytest.mark.slow
 

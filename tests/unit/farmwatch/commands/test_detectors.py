@@ -17,7 +17,6 @@ from replay.runs.configured import site_test_of, tallied_name, tally_identity
 from scoring.detectors import registry
 from scoring.detectors.registry import DETECTORS
 from scoring.detectors.settings import ScoreSettings
-from scoring.detectors.testing import FakeDetector
 from scoring.errors import BadThresholds, DeviceLost, MissingModel, PoisonText
 from scoring.interface import TextScore
 from scoring.lite_ngram.detector import LiteNgram
@@ -26,6 +25,7 @@ from scoring.sites.deciles import read_numbers
 from scoring.thresholds.threshold_set import ThresholdSet, write_thresholds
 from stream.schema.roles import Role
 from stream.text.user_errors import ConfigError, Exit
+from tests.support.fake_detector import FakeDetector
 from tests.support.front_door import Runner
 
 WITHOUT_MODELS = ["--set", "score.pair.observer=/nowhere/observer"]

@@ -14,7 +14,6 @@ import zstandard
 from farmwatch.crawl.append_hits import append_hits
 from replay.rows.site_table import read_sites
 from replay.runs.topology import lag_of
-from scoring.detectors.testing import FakeDetector
 from scoring.rates.cuts import Cut
 from scoring.rates.split_rates import RateQuery, rate_lines
 from scoring.stages.tally import TallyStage
@@ -26,6 +25,7 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Hit, SiteState, decode
 from stream.schema.topics import HITS, all_topics
 from stream.text.user_errors import Exit
+from tests.support.fake_detector import FakeDetector
 from tests.support.front_door import PARTITIONS, Runner
 
 

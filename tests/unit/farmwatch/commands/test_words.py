@@ -181,7 +181,6 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "lab templates groups",
         "lab templates split archive.warc.gz --out split --set crawl.allow_private=true",
         "lab templates split archive.warc.gz --out split",
-        "lab templates evaluate none",
     ],
     "log-topics": ["log topics", "log topics --log sqlite:none", "log topics --create --log sqlite:new"],
     "lab-train-articles": ["lab train-articles labelled --out model.json --jobs 1"],

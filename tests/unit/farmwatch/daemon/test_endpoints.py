@@ -31,7 +31,6 @@ from filters.settings import MeasureSettings
 from filters.stages.judge import JudgeStage
 from filters.stages.measure import MeasureStage
 from filters.stages.metrics import RULE_DROPS
-from scoring.detectors.testing import FakeDetector
 from scoring.stages.metrics import SITES_REOPENED
 from scoring.stages.score import ScoreStage
 from scoring.stages.tally import TallyStage
@@ -39,6 +38,7 @@ from stream.processing.health import Health
 from stream.processing.metrics import DEAD_LETTERS, LOG_RECORDS, STAGE_DURATION_SECONDS, Metrics
 from stream.processing.stage import Series, Stage
 from stream.text.user_errors import ConfigError, FarmwatchError
+from tests.support.fake_detector import FakeDetector
 from tests.support.waiting import wait_until
 
 

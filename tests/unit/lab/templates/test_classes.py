@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 
 import pytest
@@ -25,8 +26,11 @@ from lab.templates.classes import (
     text_chars,
 )
 from lab.templates.words import Words, page_tree, split_text, words_of
+from tests.bench.studies.labelled_crosses import chained_bits_of
 
 CONTENT, BOILERPLATE, INVALID = NodeClass
+Others = Mapping[int, Sequence[str]]
+Compared = Callable[[Sequence[str], Others], list[int]]
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f"]), max_size=40)
 OTHERS = st.dictionaries(st.sampled_from((UP, DOWN, PREV, NEXT)), WORDS, max_size=4)
 
@@ -59,26 +63,28 @@ def test_the_joint_rule_leaves_less_invalid() -> None:
         assert joint_class_of(*pattern) is (kept if pattern in invalid else class_of(*pattern))
 
 
-@given(words=WORDS, others=OTHERS, chained=st.booleans())
-def test_each_word_has_bits_of_pages_that_are_there(
-    words: list[str], others: dict[int, list[str]], chained: bool
-) -> None:
+@given(words=WORDS, others=OTHERS, compared=st.sampled_from((bits_of, chained_bits_of)))
+def test_each_word_has_bits_of_pages_that_are_there(words: list[str], others: Others, compared: Compared) -> None:
     """Every word has the bit of its own page, and none of a missing page."""
-    bits = bits_of(words, others, chained=chained)
+    bits = compared(words, others)
     assert len(bits) == len(words)
     assert all(of & CUR and not of & ~(CUR | sum(others)) for of in bits)
 
 
-@given(words=WORDS.filter(bool), roles=st.sets(st.sampled_from((UP, DOWN, PREV, NEXT))), chained=st.booleans())
-def test_identical_pages_share_every_word(words: list[str], roles: set[int], chained: bool) -> None:
+@given(
+    words=WORDS.filter(bool),
+    roles=st.sets(st.sampled_from((UP, DOWN, PREV, NEXT))),
+    compared=st.sampled_from((bits_of, chained_bits_of)),
+)
+def test_identical_pages_share_every_word(words: list[str], roles: set[int], compared: Compared) -> None:
     """If all pages are the same, all bits are set, whatever the comparison."""
-    assert set(bits_of(words, dict.fromkeys(roles, words), chained=chained)) == {CUR | sum(roles)}
+    assert set(compared(words, dict.fromkeys(roles, words))) == {CUR | sum(roles)}
 
 
 @given(old=WORDS, new=WORDS)
 def test_one_other_page_is_compared_in_the_same_way(old: list[str], new: list[str]) -> None:
     """With one other page, the bits are the same chained and in pairs."""
-    assert bits_of(new, {UP: old}) == bits_of(new, {UP: old}, chained=True)
+    assert bits_of(new, {UP: old}) == chained_bits_of(new, {UP: old})
 
 
 @given(words=WORDS, others=OTHERS)
@@ -88,7 +94,7 @@ def test_chained_bits_are_suffixes(words: list[str], others: dict[int, list[str]
     order = sorted(others, reverse=True)
     for place in range(len(order) + 1):
         patterns.add(CUR | sum(order[place:]))
-    assert set(bits_of(words, others, chained=True)) <= patterns
+    assert set(chained_bits_of(words, others)) <= patterns
 
 
 @given(

@@ -11,8 +11,8 @@ from filters.settings import MeasureSettings
 from lab.templates.classes import CUR, DOWN, PREV, UP, NodeClass, nodes_of
 from lab.templates.features import LAYER, features_of
 from lab.templates.learning import LEARNED, Method, classes_of
-from lab.templates.truth import TruthMismatch, read_truth, run_labels
 from lab.templates.words import Words, page_tree, words_of
+from tests.bench.studies.node_labels import TruthMismatch, read_truth, run_labels
 
 CONTENT, BOILERPLATE, INVALID = NodeClass
 CROSS = CUR | UP | DOWN | PREV

@@ -87,9 +87,7 @@ def test_json_has_the_totals(split: Split) -> None:
     assert found["nodes"]["content"] == 9
 
 
-@pytest.mark.parametrize(
-    "options", [["--chained"], ["--positional", "0.3"], ["--method", "t001"], ["--method", "t006"]]
-)
+@pytest.mark.parametrize("options", [["--positional", "0.3"], ["--method", "t001"], ["--method", "t006"]])
 def test_every_way_splits_every_page(split: Split, options: list[str]) -> None:
     """The methods and comparisons of the thesis run."""
     ran, rows = split(SITE, *options)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from scoring.detectors.detector_set import DetectorSet, number_of
-from scoring.detectors.testing import FakeDetector
 from scoring.interface import TextScore
 from scoring.pair.detector import PairDetector
 from scoring.thresholds.threshold_set import ThresholdSet
+from tests.support.fake_detector import FakeDetector
 
 BASE = "a+b@12345678/float32/512"
 

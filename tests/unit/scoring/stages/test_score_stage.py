@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from scoring.detectors.testing import FakeDetector
 from scoring.errors import CannotScore, DeviceLost, PoisonText
 from scoring.interface import Detector, DetectorCounts, TextScore
 from scoring.pair.detector import PairDetector
@@ -20,6 +19,7 @@ from scoring.thresholds.threshold_set import Curve, ThresholdSet
 from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context
 from stream.schema.records import Score, ScoreRequest, decode
+from tests.support.fake_detector import FakeDetector
 from tests.support.waiting import wait_until
 
 

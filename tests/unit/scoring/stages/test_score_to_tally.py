@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from scoring.detectors.testing import FakeDetector
 from scoring.errors import DeviceGone, DeviceLost
 from scoring.interface import TextScore
 from scoring.sites.settings import TallySettings
@@ -20,6 +19,7 @@ from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
 from stream.schema.records import Score, ScoreRequest, SiteState, Verdict
 from stream.schema.topics import HITS, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
+from tests.support.fake_detector import FakeDetector
 from tests.support.logs import stage_work
 from tests.support.logs.stage_work import put, records
 

@@ -1,12 +1,13 @@
 """The methods on archived pages whose text people have labelled.
 
 A folder has `crosses.json` (a list of {cross, warc, truth, cur, up, down, prev, next}, each page {url, date} or null),
-the WARC files, and the files of labels (`lab.templates.truth`).
+the WARC files, and the files of labels (`tests.bench.studies.node_labels`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,12 +19,13 @@ from filters.extraction.html_tree import ParseFailed
 from filters.settings import MeasureSettings
 from lab.templates.archived import Archives, NoPage, PageKey
 from lab.templates.classes import CUR, ROLES, Node, NodeClass, bits_of, nodes_of, text_chars
+from lab.templates.diff import matches
 from lab.templates.learning import Learner, Method, classes_of
 from lab.templates.splitting import Neighbours, SiteSplitter, SplitOptions
-from lab.templates.truth import TruthMismatch, read_truth, run_labels
 from lab.templates.words import Words, page_tree, words_of
 from stream.text.times import read_time
 from stream.text.user_errors import FarmwatchError
+from tests.bench.studies.node_labels import TruthMismatch, read_truth, run_labels
 
 
 class _Page(msgspec.Struct, frozen=True):
@@ -52,12 +54,31 @@ class LabelledCross(NamedTuple):
     def nodes(self, *, chained: bool) -> list[Node]:
         """The nodes of `cur`."""
         others = {ROLES[role]: page.words for role, page in self.pages.items() if role != "cur"}
-        return nodes_of(self.pages["cur"], bits_of(self.pages["cur"].words, others, chained=chained))
+        compared = chained_bits_of if chained else bits_of
+        return nodes_of(self.pages["cur"], compared(self.pages["cur"].words, others))
 
     @property
     def mask(self) -> int:
         """The bits of the pages that there are."""
         return CUR | sum(ROLES[role] for role in self.pages if role != "cur")
+
+
+def chained_bits_of(page: Sequence[str], others: Mapping[int, Sequence[str]]) -> list[int]:
+    """As `bits_of`, but as in the thesis's code: each page is compared with the one before it in the order up, down,
+    prev, next, page. A word has the bits of all pages since the first that has it.
+    """
+    numbers: dict[str, int] = {}
+    numbered = {
+        bit: [numbers.setdefault(word, len(numbers)) for word in words]
+        for bit, words in [*sorted(others.items(), reverse=True), (CUR, page)]
+    }
+    order = list(numbered)
+    since = [0] * len(numbered[order[0]])  # word -> place in `order` of the first page that has it
+    for place, (before, after) in enumerate(pairwise(order), start=1):
+        last, since = since, [place] * len(numbered[after])
+        for old, new, size in matches(numbered[before], numbered[after]):
+            since[new : new + size] = last[old : old + size]
+    return [CUR | sum(set(order[place:]) - {CUR}) for place in since]
 
 
 class Scores(NamedTuple):
