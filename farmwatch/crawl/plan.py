@@ -50,7 +50,7 @@ class SiteFigures(msgspec.Struct, frozen=True, kw_only=True):
     pace: float | None = None  # requests a second of the whole crawl, at work
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class FurtherSites(msgspec.Struct, frozen=True, kw_only=True):
     """Further sites with their cost, and the half width of the interval that they bring."""
 
     sites: int
@@ -105,7 +105,7 @@ def figures_of(log: Log, rows: Iterable[SiteState]) -> SiteFigures:
 
 def plan_of(
     line: RateLine | None, figures: SiteFigures, crawl: CrawlSettings, confidence: float, sites: int, half_width: float
-) -> Plan:
+) -> FurtherSites:
     """The plan of so many further sites, or, if `half_width` is not 0, of the number that brings this one.
 
     `line`: the share as it is printed now. Without a usable one, each site is taken as told apart without an error, at
@@ -125,7 +125,7 @@ def plan_of(
         least_s = max(visit_s, requests * figures.request_s / crawl.max_in_flight)
         pace_s = max(visit_s, requests / figures.pace)
     labelled = line.labelled if line is not None and line.method == ShareState.REVIEWED else 0
-    return Plan(
+    return FurtherSites(
         sites=sites,
         half_width=of_one / math.sqrt(scored) if scored else 1.0,
         half_width_now=now,

@@ -15,7 +15,7 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened
 from farmwatch.crawl.dry_run import hits_of
-from farmwatch.crawl.plan import LEAST_SITES, Plan, SiteFigures, figures_of, plan_of
+from farmwatch.crawl.plan import LEAST_SITES, FurtherSites, SiteFigures, figures_of, plan_of
 from farmwatch.share.current_rate import current_rate
 from farmwatch.share.cut_options import read_part
 from farmwatch.terminal.messages import put_json, put_wrapped
@@ -70,7 +70,7 @@ def _measured(config: Config, now_ms: int) -> tuple[RateLine | None, SiteFigures
     return max(lines, key=lambda line: line.scored_sites), figures, {row.site for row in rows}
 
 
-def _lines(planned: Plan, config: Config) -> Iterator[str]:
+def _lines(planned: FurtherSites, config: Config) -> Iterator[str]:
     figures, at = planned.figures, f"the {config.rate.confidence:.0%} interval"
     further, now = counted(planned.sites, "further site"), planned.half_width_now
     scored = counted(planned.scored_sites_now, "site")
