@@ -435,7 +435,6 @@ def test_notes_say_what_to_know_before_the_numbers() -> None:
         ["left", "out", "of"],
         ["left", "out", "of"],
         ["A:", "not", "corrected"],
-        ["only", "one", "of"],
     ]
     assert "2 of 4 articles without a score so far (50.0%)" in notes[1]
     assert "3 verdicts, 1 site" in notes[6]
