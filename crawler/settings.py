@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from crawler.errors import BadCrawlSettings, NoContact
-from stream.text.ranges import Count, PositiveBytes, PositiveCount, PositiveSeconds, Seconds, SizeBytes
+from stream.text.ranges import PositiveCount, PositiveSeconds, Seconds, SizeBytes
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z_-]{0,62}")  # a product token by RFC 9309 section 2.2.1
 _CONTACT = re.compile(r"(https?://[^\s()]+\.[^\s()]+|[^\s()@]+@[^\s()@]+\.[^\s()@]+)")
@@ -33,12 +33,10 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """The same for all hosts at an IP address together; 0: no such limit."""
     delay_per_second: Annotated[float, msgspec.Meta(ge=0, le=1000)] = 2.0
     """A slow host waits at least this many times the duration of its last response."""
-    crawl_delay_cap_s: Seconds = 120.0
+    crawl_delay_cap_s: Annotated[float, msgspec.Meta(ge=0, lt=28_800)] = 120.0
     """Crawl-delay of robots.txt is obeyed up to here; beyond it the site is skipped."""
     retry_s: PositiveSeconds = 30.0
     """Seconds before the first retry of a failed request; doubles with each."""
-    robots_ttl_s: PositiveSeconds = 86_400.0
-    """Seconds that a robots.txt is valid."""
     ask_tdmrep: bool = True
     """Request /.well-known/tdmrep.json of each site, in which owners reserve data mining."""
     obey_opt_out: bool = False
@@ -49,18 +47,12 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Fetched pages per site and term (tally.term_days)."""
     tries: PositiveCount = 3
     """Attempts at a page, and connection failures in a row until a site is given up."""
-    url_cap: Count = 500
-    """URLs known per site beyond those of its hits; this ends crawler traps."""
-    link_depth: Count = 3
-    """Links followed from a hit or sitemap URL."""
     use_sitemaps: bool = True
     """Read the sitemaps of sites."""
     use_links: bool = True
     """Follow the links of pages."""
     stop_when_decided: bool = True
     """False: a decision on the site does not stop it (reproducible runs)."""
-    network_wait_s: Seconds = 21_600.0
-    """Seconds that no site is given up while none answers: our network; 0: never."""
 
     refetch_fetched_s: Seconds = 2_592_000.0
     """Seconds after which a fetched page is requested again, with If-None-Match and If-Modified-Since; the sitemaps
@@ -77,8 +69,6 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     # Stored besides the log
     warc_folder: str = ""
     """WARC files with everything fetched go to this folder; empty: none are written."""
-    warc_bytes: PositiveBytes = 1_000_000_000
-    """Compressed bytes after which a new file begins."""
 
     pause_below_bytes: SizeBytes = 1024**3
     """Bytes free on the disk of the log's folder and of the archive below which no requests are made; 0: no limit."""
@@ -90,6 +80,13 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Host (or "*") -> "address:port", instead of DNS; needs allow_private."""
 
     # Limits: constants, because no operator needs others
+    robots_ttl_s: ClassVar[float] = (
+        86_400.0  # that a robots.txt is valid: longer than the slowest site needs for a page
+    )
+    url_cap: ClassVar[int] = 500  # URLs known per site beyond those of its hits; this ends crawler traps
+    link_depth: ClassVar[int] = 3  # links followed from a hit or sitemap URL
+    network_wait_s: ClassVar[float] = 21_600.0  # that no site is given up while none answers: our network
+    warc_bytes: ClassVar[int] = 1_000_000_000  # compressed, after which a new file begins
     delay_slow_cap_s: ClassVar[float] = 60.0  # most that a slow response adds to the delay
     park_cap_s: ClassVar[float] = 3600.0  # longest wait that a Retry-After or a doubled retry may ask for
     robots_retry_s: ClassVar[float] = 3600.0  # until a robots.txt that answered with an error is requested again
@@ -124,11 +121,6 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             msgspec.convert(msgspec.structs.asdict(self), type(self))  # the ranges of the fields
         except msgspec.ValidationError as error:
             raise BadCrawlSettings(f"crawl: {error}") from None
-        if not max(self.park_cap_s, 3 * self.crawl_delay_cap_s) < self.robots_ttl_s:
-            raise BadCrawlSettings(
-                f"crawl.robots_ttl_s is {self.robots_ttl_s}: it must be above an hour, and three times"
-                " crawl.crawl_delay_cap_s, or a slow site is asked for its robots.txt and for nothing else"
-            )
 
     @property
     def user_agent(self) -> str:

@@ -91,7 +91,7 @@ class NetworkWatch:
                 failures=self._failures,
                 for_s=for_ms // 1000,
                 mend="no site answers: check DNS, routes and the firewall of this machine; no site is given up"
-                f" for {self._wait_ms // 1000} s (crawl.network_wait_s), and the crawl goes on by itself",
+                f" for {self._wait_ms // 3_600_000} hours, and the crawl goes on by itself",
             )
         elif self._is_down and not is_down and self._failures:
             _log.warning(

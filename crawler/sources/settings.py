@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, ClassVar
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
@@ -24,7 +24,6 @@ _CRAWL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 RESERVED = frozenset({"file", "warc", "json_http", "all", "other"})  # no names of sources
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=1000)]
-Twenty = Annotated[int, msgspec.Meta(ge=1, le=20)]
 Hundred = Annotated[int, msgspec.Meta(ge=1, le=100)]
 Ten = Annotated[int, msgspec.Meta(ge=1, le=10)]
 
@@ -34,7 +33,7 @@ def is_secret_name(name: str) -> bool:
     return not _SECRETS.isdisjoint(word.lower() for word in _WORD.findall(name))
 
 
-def refuse_url(url: str, setting: str = "url") -> None:
+def refuse_url(url: str) -> None:
     """Raises ValueError for a URL that is not http(s) or holds a secret; the message repeats none of it."""
     if not url:
         return
@@ -44,12 +43,12 @@ def refuse_url(url: str, setting: str = "url") -> None:
     except ValueError:
         usable = False
     if not usable or not url.isprintable() or "{" in parts.netloc:
-        raise ValueError(f"{setting} is no http or https URL with a host")
+        raise ValueError("url is no http or https URL with a host")
     if "@" in parts.netloc:
-        raise ValueError(f"{setting} holds a user or a password: a secret goes into key_env or key_file")
+        raise ValueError("url holds a user or a password: a secret goes into key_env or key_file")
     pairs = parse_qsl(parts.query, keep_blank_values=True)
     if any(is_secret_name(name) and not _ONLY_FIELDS.fullmatch(value) for name, value in pairs):
-        raise ValueError(f"{setting} holds a key in its query string: it goes into key_env or key_file")
+        raise ValueError("url holds a key in its query string: it goes into key_env or key_file")
 
 
 class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -61,10 +60,8 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """Result pages per query; each is a request."""
     rate: Annotated[float, msgspec.Meta(gt=0, le=100)] = 1.0
     """Requests per second, at most."""
-    quota_day: ranges.Count = 0
-    """Requests per day (UTC), at most; 0: no such limit."""
-    quota_month: ranges.Count = 0
-    """Requests per calendar month (UTC), at most; 0: no such limit."""
+    quota_day: ClassVar[int] = 0
+    quota_month: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         refuse_url(self.url)
@@ -73,18 +70,13 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 class KeyedSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Settings of a source that may take a key."""
 
-    key_env: str = ""
-    """Name of the environment variable that holds the key; never the key itself."""
+    quota_day: ranges.Count = 0  # type: ignore[misc]  # a source without a key has none
+    """Requests per day (UTC), at most; 0: no such limit."""
+    quota_month: ranges.Count = 0  # type: ignore[misc]
+    """Requests per calendar month (UTC), at most; 0: no such limit."""
+    key_env: ClassVar[str] = ""  # environment variable that holds the key
     key_file: str = ""
-    """File that holds only the key; it takes precedence over key_env."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.key_env and not _VARIABLE.fullmatch(self.key_env):
-            raise ValueError(
-                "key_env is no name of an environment variable (capitals, digits and _, such as BRAVE_API_KEY); the key"
-                " itself does not belong here"
-            )
+    """File that holds only the key; it takes precedence over the environment variable."""
 
 
 class SearxngSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -104,10 +96,8 @@ class BraveSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, kw_o
 
     url: str = "https://api.search.brave.com/res/v1/web/search"
     """Address of the API."""
-    key_env: str = "BRAVE_API_KEY"
-    """Name of the environment variable that holds the key."""
-    count: Twenty = 20
-    """Results per page."""
+    key_env: ClassVar[str] = "BRAVE_API_KEY"
+    count: ClassVar[int] = 20  # results per page: the most of the API
 
 
 class MojeekSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -115,10 +105,8 @@ class MojeekSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, kw_
 
     url: str = "https://api.mojeek.com/search"
     """Address of the API."""
-    key_env: str = "MOJEEK_API_KEY"
-    """Name of the environment variable that holds the key."""
-    count: Hundred = 10
-    """Results per page."""
+    key_env: ClassVar[str] = "MOJEEK_API_KEY"
+    count: ClassVar[int] = 10  # results per page
 
 
 class MarginaliaSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -129,12 +117,10 @@ class MarginaliaSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True,
 
     url: str = "https://api2.marginalia-search.com/search"
     """Address of the API."""
-    key_env: str = "MARGINALIA_API_KEY"
-    """Name of the environment variable that holds the key."""
+    key_env: ClassVar[str] = "MARGINALIA_API_KEY"
     rate: Annotated[float, msgspec.Meta(gt=0, le=100)] = 0.2
     """Requests per second, at most."""
-    count: Hundred = 20
-    """Results per page."""
+    count: ClassVar[int] = 20  # results per page
 
 
 class CommonCrawlSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -142,8 +128,7 @@ class CommonCrawlSettings(SourceSettings, frozen=True, forbid_unknown_fields=Tru
 
     url: str = "https://index.commoncrawl.org"
     """Address of the index."""
-    data_url: str = "https://data.commoncrawl.org"
-    """Address of the records."""
+    data_url: ClassVar[str] = "https://data.commoncrawl.org"  # of the records
     crawl: str = ""
     """The crawl, such as CC-MAIN-2026-43."""
     count: Count = 40
@@ -151,7 +136,6 @@ class CommonCrawlSettings(SourceSettings, frozen=True, forbid_unknown_fields=Tru
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        refuse_url(self.data_url, "data_url")
         if self.crawl and not _CRAWL.fullmatch(self.crawl):
             raise ValueError(f"crawl is {self.crawl[:40]!r}: write its name, such as CC-MAIN-2026-43")
 
@@ -173,6 +157,8 @@ class JsonHttpSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, k
     """Value of {page} for the first result page."""
     count: Count = 10
     """Value of {count}."""
+    key_env: str = ""  # type: ignore[misc]  # the other sources have a variable each
+    """Name of the environment variable that holds the key; never the key itself."""
     key_header: str = ""
     """Header that carries the key, such as X-Api-Key."""
     key_prefix: str = ""
@@ -200,6 +186,11 @@ class JsonHttpSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, k
                 raise ValueError(f"{name} is no name of a header or a parameter")
         if (self.key_env or self.key_file) and not (self.key_header or self.key_param):
             raise ValueError("a key is named and not how it is sent: set key_header or key_param")
+        if self.key_env and not _VARIABLE.fullmatch(self.key_env):
+            raise ValueError(
+                "key_env is no name of an environment variable (capitals, digits and _, such as BRAVE_API_KEY); the key"
+                " itself does not belong here"
+            )
 
     @property
     def can_page(self) -> bool:

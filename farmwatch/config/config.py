@@ -21,7 +21,7 @@ from farmwatch.config.layers import (
     resolve,
     settings_of,
 )
-from farmwatch.config.settings import CanarySettings, ConsoleSettings, LogSettings, MetricsSettings, UpSettings
+from farmwatch.config.settings import CanarySettings, ConsoleSettings, LogSettings, MetricsSettings
 from filters.measure.extractors import EXTRACTORS
 from filters.settings import JudgeSettings, MeasureSettings
 from scoring.detectors.settings import ScoreSettings
@@ -51,16 +51,10 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rate: RateSettings = RateSettings()
     canary: CanarySettings = CanarySettings()
     loop: LoopSettings = LoopSettings()
-    up: UpSettings = UpSettings()
     metrics: MetricsSettings = MetricsSettings()
     console: ConsoleSettings = ConsoleSettings()
 
     def __post_init__(self) -> None:
-        if self.up.drain_s < self.loop.drain_s:
-            raise ValueError(
-                f"up.drain_s ({self.up.drain_s}) is shorter than loop.drain_s ({self.loop.drain_s}):"
-                " a process would be killed while it still drains"
-            )
         if self.measure.extractor_model and not EXTRACTORS[self.measure.extractor].takes_model:
             raise ValueError(f"measure.extractor_model: {self.measure.extractor} takes no model: set it to nothing")
 

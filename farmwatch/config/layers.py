@@ -15,6 +15,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -36,6 +37,13 @@ _SECRET_NAME = re.compile(r"password|passphrase|secret|token|credential", re.IGN
 _KEY_NAME = re.compile(r"(^|_)key(_|$)")  # a value in place of a key's name may be the key itself
 _FIELDS = re.compile(r"(\{\w+\})*")  # a value of a template without a secret of its own
 _QUERY_VALUE = re.compile(r"(?<=[?&;])([^=&;#]*=)?([^&;#]+)")
+_REPLACED = {  # names of former settings -> what to set in their place
+    "retention.?*_days": "write it into the table retention.days, such as days = {pages = 90}",
+    "retention.?*_bytes": "write it into the table retention.bytes, such as bytes = {pages = 50_000_000_000}",
+    "search.*.quota_*": "leave it out, this source has no quota",
+    "search.*.key_env": "the variable has its own name, such as BRAVE_API_KEY; search.NAME.key_file names a file",
+    "up.drain_s": "set loop.drain_s: 10 s after it a process is killed",
+}
 _LONG = 100  # characters of a name or a value that an error shows
 _SHOWN = (str, int, float, bool)  # types that an error may show; a table may hold a password
 
@@ -115,7 +123,10 @@ def from_environment(kind: type[msgspec.Struct], environment: Mapping[str, str])
     """The layer of FARMWATCH_ variables, and a warning for each that is not a setting."""
     by_name = {setting.env: path for path, setting in settings_of(kind).items()}
     ours = [name for name in sorted(environment) if name.startswith(ENV_PREFIX) and not name.startswith(_NOT_SETTINGS)]
-    warnings = [f"{name}: no such setting{_suggest(name, by_name)}" for name in ours if name not in by_name]
+    paths = {name: _path_of(name, settings_of(kind)) for name in ours if name not in by_name}
+    warnings = [
+        f"{name}: no such setting{_mend(kind, path) or _suggest(name, by_name)}" for name, path in paths.items()
+    ]
     return {
         by_name[name]: RawValue(environment[name], f"env {name}", text=True) for name in ours if name in by_name
     }, warnings
@@ -134,7 +145,7 @@ def from_flags(kind: type[msgspec.Struct], assignments: Sequence[str]) -> Layer:
             table = next((name for name in known if path.startswith(f"{name}.") and _is_table(known[name])), "")
             if table:
                 raise ConfigError(f"{path}: entries of {table} stand in the file; --set takes the table whole, as JSON")
-            raise ConfigError(f"{path[:_LONG]}: unknown key (from --set){_suggest(path, known)}")
+            raise ConfigError(f"{path[:_LONG]}: unknown key (from --set){_mend(kind, path) or _suggest(path, known)}")
         values[path] = RawValue(value, "flag", text=True)
     return values
 
@@ -172,7 +183,8 @@ def _walk(
         path = prefix + key
         field = fields.get(key)
         if field is None:
-            raise ConfigError(f"{path[:_LONG]}: unknown key (in {origin}){_suggest(key, fields)}")
+            mend = _mend(kind, path, key) or _suggest(key, fields)
+            raise ConfigError(f"{path[:_LONG]}: unknown key (in {origin}){mend}")
         if not _is_struct(field.type):
             yield path, value
         elif isinstance(value, dict):
@@ -298,6 +310,28 @@ def _bare(kind: Any) -> Any:
 
 def _is_struct(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+def _mend(kind: type[msgspec.Struct], path: str, name: str = "") -> str:
+    """What to do about a name that was a setting once; "" for one that never was. `name`: that of a field of `kind`."""
+    for pattern, mend in _REPLACED.items():
+        if fnmatchcase(path, pattern):
+            return f"; {mend}"
+    for table in [] if name else path.split(".")[:-1]:
+        field = next((field for field in _fields_of(kind) if field.name == table), None)
+        if field is None or not _is_struct(field.type):
+            return ""
+        kind = field.type
+    is_constant = any((name or path.rpartition(".")[2]) in inspect.get_annotations(base) for base in kind.__mro__)
+    return "; leave it out, it is not to be set any more" if is_constant else ""
+
+
+def _path_of(variable: str, known: Mapping[str, Setting]) -> str:
+    """The path that an environment variable names, by the tables of the known settings."""
+    tables = {path.rpartition(".")[0] for path in known} | {path.partition(".")[0] for path in _REPLACED}
+    named = {ENV_PREFIX + table.replace(".", "_").upper() + "_": table for table in tables if "*" not in table}
+    prefix = max((prefix for prefix in named if variable.startswith(prefix)), key=len, default="")
+    return f"{named[prefix]}.{variable.removeprefix(prefix).lower()}" if prefix else ""
 
 
 def _suggest(name: str, known: Mapping[str, Any]) -> str:

@@ -1,15 +1,14 @@
-"""Settings of the front door: the place of the log, supervision of processes, and endpoints."""
+"""Settings of the front door: the place of the log, endpoints, and canaries."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 
 from farmwatch.config.layers import SECRET
 from stream.schema.roles import Role
 from stream.schema.topics import DEFAULT_PARTITIONS
-from stream.text.ranges import TEN_YEARS_S, Seconds
 
 
 class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,20 +51,12 @@ class ConsoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Token of the console; empty: console.token in the folder of the log, made at the first start."""
 
 
-class UpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Supervision of `farmwatch up`'s processes."""
-
-    drain_s: Seconds = 30.0
-    """Seconds for a process to finish its batch before it is killed."""
-
-
 class CanarySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Canaries: pages of known truth that pass through the live stages, see docs/how-to/canaries.md."""
 
     file: str = ""
     """JSON lines (.zst or .gz allowed) of pages: truth (human or llm), site (a label), title, text or html, and
     made_at, the day on which it was written; empty: no canaries."""
-    every_s: Annotated[int, msgspec.Meta(ge=600, le=TEN_YEARS_S)] = 86_400
-    """Seconds between two rounds."""
+    every_s: ClassVar[int] = 86_400  # between two rounds
     pages: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 20
     """Pages sent per site, at most."""

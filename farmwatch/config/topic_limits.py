@@ -9,7 +9,16 @@ from farmwatch.config.opening import refuse_unfinished
 from farmwatch.terminal.messages import message
 from filters.measure.epoch import feature_epoch
 from stream.log.contract import CleanupPolicy, Log, Topic
-from stream.schema.topics import FEATURES, ON_KAFKA, ON_ONE_MACHINE, SETTING_OF, VERDICTS, Limits, all_topics
+from stream.schema.topics import (
+    FEATURES,
+    ON_KAFKA,
+    ON_ONE_MACHINE,
+    SETTING_OF,
+    VERDICTS,
+    Limits,
+    RetentionSettings,
+    all_topics,
+)
 from stream.text.times import DAY_MS
 from stream.text.wording import size
 
@@ -36,7 +45,7 @@ def create_topics(log: Log, config: Config) -> None:
     StreamError for an unfinished copy.
     """
     create_missing(log, config)
-    if _is_broker(config) and not any(map(config.retention.is_set, SETTING_OF.values())):
+    if _is_broker(config) and config.retention == RetentionSettings():
         return
     changed = []
     for now in log.definitions().values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 _PORT_MARGIN_S = 5.0  # beyond the drain, roles whose supervisor was killed keep their ports this long
 _CUTOVER_CHECK_S = 1.0
+_TRACES_END_S = 3.0  # the last spans may delay the end of a role this long
+_TRACE_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _MAINTENANCE_END_S = 5.0  # the last job of maintenance may delay the end of a process this long
 
 
@@ -129,11 +132,41 @@ def run_role(
     for name, folder in disks_of(config).items():
         if name == "log" or role is Role.CRAWL:
             metrics.watch(DISK_FREE_BYTES, partial(_free_bytes, folder), folder=name)
-    process = _RoleProcess(role, config, member, metrics, observe, cutover_check_s, SteadyClock(metrics))
-    with exposed(role, config, metrics, process.health, stop, restarts), closing(open_configured(config)) as log:
-        create_topics(log, config)
-        process.run(log, stop)
+    with tracing(config.log.url) as trace:
+        process = _RoleProcess(role, config, member, metrics, observe, cutover_check_s, trace, SteadyClock(metrics))
+        with exposed(role, config, metrics, process.health, stop, restarts), closing(open_configured(config)) as log:
+            create_topics(log, config)
+            process.run(log, stop)
     _log.info("role_ended", member=member)
+
+
+Trace = Callable[[Stage, Member, str], Member]  # a stage, its member and its group -> the member, traced
+
+
+@contextmanager
+def tracing(log_url: str) -> Iterator[Trace]:
+    """Trace the members of a role until the end of the block, if the standard variables name a collector."""
+
+    def untraced(_stage: Stage, member: Member, _group: str) -> Member:
+        return member
+
+    is_disabled = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    if is_disabled or not any(os.environ.get(name) for name in _TRACE_ENDPOINTS):
+        yield untraced
+        return
+    try:
+        from farmwatch.daemon.spans import Spans
+    except ImportError as error:
+        _log.warning("no_traces", error=str(error), mend="pip install 'farmwatch[otel]'")
+        yield untraced
+        return
+    spans = Spans(log_url.partition(":")[0], program_version())
+    try:
+        yield spans.traced
+    finally:
+        ending = threading.Thread(target=spans.close, name="traces-end", daemon=True)
+        ending.start()
+        ending.join(_TRACES_END_S)
 
 
 @contextmanager
@@ -145,7 +178,7 @@ def exposed(
     metrics.count(ROLE_RESTARTS, restarts)
     shown, port = Exposition(metrics.registry, role.value), config.metrics.port_of(role)
     endpoints = Endpoints(shown, health, config.metrics.host, port)
-    endpoints.start(config.up.drain_s + _PORT_MARGIN_S, stop)
+    endpoints.start(config.loop.end_s + _PORT_MARGIN_S, stop)
     try:
         yield
     finally:
@@ -173,6 +206,7 @@ class _RoleProcess:
     metrics: Metrics
     observe: Callable[[Stage, Member], Member]
     cutover_check_s: float
+    trace: Trace
     clock: Clock
     loop: StageLoop | None = None
 
@@ -227,6 +261,6 @@ class _RoleProcess:
             self.metrics.touch(metric, **labels)
         inputs = [*stage.inputs, RETRIES]
         joined = log.join(group, inputs, member=self.member, store=stage.store, background=stage.background)
-        member = self.observe(stage, joined)
+        member = self.trace(stage, self.observe(stage, joined), group)
         self.loop = StageLoop(stage, member, metrics=self.metrics, settings=self.config.loop, clock=self.clock)
         return self.loop

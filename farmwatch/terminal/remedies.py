@@ -31,8 +31,8 @@ REMEDIES: dict[str, str] = {
     "CutoverRefused still behind": "`{resume}` resumes it if no process works on it (see `farmwatch runs`)",
     "LiveRunUnfit back": "`farmwatch cutover --back` goes back to the run {before}",
     "LiveRunUnfit epoch": (
-        "start with the run's settings, {settings}, and versions. Or `farmwatch log upgrade` measures the stored pages"
-        " again; `farmwatch replay` and `compare` show before what differs"
+        "start with the run's settings, {settings}, and versions. Or `farmwatch log upgrade --check` shows what"
+        " differs, `farmwatch log upgrade` measures the stored pages again"
     ),
     "MissingExtra": "run `pip install 'farmwatch[{extra}]'`",
     "NoDeciles": (

@@ -26,18 +26,14 @@ _Positive = Annotated[float, msgspec.Meta(gt=0, le=2_147_483)]
 class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Times and sizes of the Kafka log. The defaults suit one broker in the same data centre."""
 
-    session_timeout_s: _Positive = 45.0
-    """A silent member's partitions go to others after this."""
-    max_poll_interval_s: _Positive = 300.0
-    """A member that does not poll for this long loses its partitions."""
+    session_timeout_s: ClassVar[float] = 45.0  # a silent member's partitions go to others after this
+    max_poll_interval_s: ClassVar[float] = 300.0  # a member that does not poll for this long loses its partitions
     heartbeat_s: ClassVar[float] = 0.5  # also how soon a member learns that another one joins or leaves
     transaction_timeout_s: ClassVar[float] = 30.0  # the broker aborts a transaction that is left open for this long
     commit_timeout_s: ClassVar[float] = 20.0  # a commit without an answer for this long is in doubt: LogUnavailable
     request_timeout_s: ClassVar[float] = 10.0
     connect_timeout_s: ClassVar[float] = 3.0  # of the first contact with the broker
-    compression: str | None = "zstd"
-    """Compression of batches; null: none. Page bodies are zstd already, and zstd gives up on such bytes at once; the
-    small topics shrink to a third or less."""
+    compression: ClassVar[str] = "zstd"  # it gives up at once on page bodies, which are zstd already
     replication_factor: Annotated[int, msgspec.Meta(ge=-1, le=32_767)] = -1
     """Replicas of new topics; -1: the broker's default."""
     client: dict[str, Any] = {}

@@ -50,7 +50,7 @@ class LoopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a loop ends, and when it gives up."""
 
     drain_s: Seconds = 20.0
-    """Seconds that batches in flight may take to be committed after SIGTERM."""
+    """Seconds that batches in flight may take to be committed after SIGTERM; 10 s later the process is killed."""
     breaker_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
     """Share of the last 200 records in the dead letters that stops the stage."""
     breaker_window: ClassVar[int] = 200  # records that the breaker looks back on
@@ -60,6 +60,11 @@ class LoopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     backoff_cap_s: ClassVar[float] = 30.0
     watchdog_s: ClassVar[float] = 120.0  # with input but without progress until unhealthy
     lag_every_s: ClassVar[float] = 5.0
+
+    @property
+    def end_s(self) -> float:
+        """Seconds after SIGTERM after which a process that still drains is killed."""
+        return self.drain_s + 10.0
 
 
 class StageLoop:

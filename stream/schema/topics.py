@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple, cast
 
 import msgspec
 
@@ -34,7 +34,8 @@ SETTING_OF = {  # topics that lose records by time and size -> their name in [re
 }
 
 Days = Annotated[float, msgspec.Meta(gt=0, le=3650)]
-HitDays = Annotated[float, msgspec.Meta(gt=0, le=90)]  # TALLY remembers a counted hit for 100 days
+TopicName = Literal["hits", "pages", "features", "verdicts", "score_requests", "dead_letters"]
+_HIT_DAYS = 90  # TALLY remembers a counted hit for 100
 TopicBytes = Annotated[int, msgspec.Meta(ge=0, le=10**14)]  # of all partitions; 0: no limit
 _GIB = 1024**3
 
@@ -47,7 +48,7 @@ class Limits(NamedTuple):
 
 
 ON_ONE_MACHINE = {
-    "hits": Limits(90, _GIB // 2),
+    "hits": Limits(_HIT_DAYS, _GIB // 2),
     "pages": Limits(30, 7 * _GIB),
     "features": Limits(180, 5 * _GIB),
     "verdicts": Limits(90, _GIB),
@@ -61,41 +62,24 @@ ON_KAFKA = {name: limits._replace(size_bytes=0) for name, limits in ON_ONE_MACHI
 
 
 class RetentionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Limits of topics, in days and in bytes of all partitions (0: no limit); null: see docs/how-to/disk.md."""
+    """Limits of topics, as tables of the names hits, pages, features, verdicts, score_requests and dead_letters.
 
-    hits_days: HitDays | None = None
-    """Days that a hit is kept."""
-    hits_bytes: TopicBytes | None = None
-    """Most bytes of hits."""
-    pages_days: Days | None = None
-    """Days that a page is kept: so far back can pages be measured again."""
-    pages_bytes: TopicBytes | None = None
-    """Most bytes of pages."""
-    features_days: Days | None = None
-    """Days that features are kept: so far back reaches a replay of a ruleset."""
-    features_bytes: TopicBytes | None = None
-    """Most bytes of features."""
-    verdicts_days: Days | None = None
-    """Days that the verdict of a page is kept."""
-    verdicts_bytes: TopicBytes | None = None
-    """Most bytes of verdicts."""
-    score_requests_days: Days | None = None
-    """Days that a score request is kept, of live runs and of replays."""
-    score_requests_bytes: TopicBytes | None = None
-    """Most bytes of score requests: of live runs, and again of replays."""
-    dead_letters_days: Days | None = None
-    """Days that a dead letter is kept."""
-    dead_letters_bytes: TopicBytes | None = None
-    """Most bytes of dead letters."""
+    A topic without an entry: see docs/how-to/disk.md.
+    """
+
+    days: dict[TopicName, Days] = {}
+    """Topic -> days that a record is kept, such as {pages = 90}. Of hits at most 90."""
+    bytes: dict[TopicName, TopicBytes] = {}
+    """Topic -> most bytes of all partitions together, such as {pages = 50_000_000_000}; 0: no limit."""
+
+    def __post_init__(self) -> None:
+        if self.days.get("hits", 0) > _HIT_DAYS:
+            raise ValueError(f"days: hits are kept {_HIT_DAYS} days at most")
 
     def limits(self, name: str, default: Limits) -> Limits:
         """The limits of a topic, by its name in the settings; `default` for those that are not set."""
-        days, size_bytes = getattr(self, f"{name}_days"), getattr(self, f"{name}_bytes")
-        return Limits(default.days if days is None else days, default.size_bytes if size_bytes is None else size_bytes)
-
-    def is_set(self, name: str) -> bool:
-        """Whether a limit of the topic is set."""
-        return getattr(self, f"{name}_days") is not None or getattr(self, f"{name}_bytes") is not None
+        topic = cast("TopicName", name)
+        return Limits(self.days.get(topic, default.days), self.bytes.get(topic, default.size_bytes))
 
 
 def site_memory(feature_epoch: str) -> str:

@@ -91,7 +91,7 @@ def test_a_start_changes_only_the_limits_that_are_set(kafka_log: KafkaLog, capsy
     wait_until(lambda: kafka_log.definitions()[topics.PAGES] == own, "the broker to have heard of it")
     create_topics(kafka_log, silent)
     assert kafka_log.definitions()[topics.PAGES] == own
-    spoken = msgspec.structs.replace(silent, retention=RetentionSettings(pages_days=10))
+    spoken = msgspec.structs.replace(silent, retention=RetentionSettings(days={"pages": 10}))
     assert capsys.readouterr().err == ""
     create_topics(kafka_log, spoken)
     wait_until(lambda: kafka_log.definitions()[topics.PAGES] == other, "the broker to have heard of it")

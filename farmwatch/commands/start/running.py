@@ -124,15 +124,15 @@ def _supervise(config: Config, roles: list[Role], name: str, common: Common, all
     children = {role.value: child_command(role, name, arguments) for role in roles}
     with stopping_on_signals(stop, hurry):
         if leash:
-            follow_parent(stop, 2 * config.up.drain_s)
-        return Supervisor(children, config.up.drain_s, extras=[Role.CONSOLE.value]).run(stop, hurry)
+            follow_parent(stop, 2 * config.loop.end_s)
+        return Supervisor(children, config.loop.end_s, extras=[Role.CONSOLE.value]).run(stop, hurry)
 
 
 def _run_one(role: Role, config: Config, name: str, leash: bool, arguments: Sequence[str]) -> int:
     stop = threading.Event()
     with stopping_on_signals(stop):
         if leash:
-            follow_parent(stop, config.up.drain_s)
+            follow_parent(stop, config.loop.end_s)
         if role is Role.CONSOLE:
             from farmwatch.console.serving import run_console
 

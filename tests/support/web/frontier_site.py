@@ -15,9 +15,12 @@ from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Page
 from stream.schema.vocabulary import FetchOutcome
+from tests.support.limits import with_limits
 from tests.support.web.crawl_driver import Committed, Store, crawl_settings, hits_of
 
-SETTINGS = CrawlSettings(contact="a@example.org", page_budget=5, url_cap=20, ask_tdmrep=False, refetch_fetched_s=0.0)
+SETTINGS = with_limits(
+    CrawlSettings(), contact="a@example.org", page_budget=5, url_cap=20, ask_tdmrep=False, refetch_fetched_s=0.0
+)
 
 
 class Site:

@@ -309,7 +309,8 @@ from crawler.fetch.jobs import Capture
 from crawler.fetch.jobs import RequestKind
 from crawler.settings import CrawlSettings
 from crawler.warc.writer import WarcWriter
-archive = WarcWriter(CrawlSettings(contact="a@example.org", warc_folder=sys.argv[1], warc_bytes=300_000))
+CrawlSettings.warc_bytes = 300_000
+archive = WarcWriter(CrawlSettings(contact="a@example.org", warc_folder=sys.argv[1]))
 noise, number = random.Random(5), int(sys.argv[2])
 while True:
     for _ in range(3):

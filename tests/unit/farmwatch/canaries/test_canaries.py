@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
+from crawler.sources.settings import CommonCrawlSettings
 from farmwatch.canaries.file import HUMAN_BEFORE, PAGE_CAP_BYTES, SITES_CAP, CanarySite, page_of_text, read_canaries
 from farmwatch.config.config import load
 from farmwatch.config.settings import CanarySettings
@@ -229,7 +230,9 @@ def test_human_sites_are_made_of_old_captures(farmwatch: Runner, tmp_path: Path)
     assert "Garden 3 of \u00e9t\u00e9" in site.pages[3].decode()
 
 
-def test_human_sites_come_from_common_crawl_over_a_log(farmwatch: Runner, tmp_path: Path) -> None:
+def test_human_sites_come_from_common_crawl_over_a_log(
+    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A search of an old crawl fills a log; the canaries are made of its pages. All on loopback."""
     content, lines = warc("a.example", 16)
 
@@ -241,7 +244,8 @@ def test_human_sites_come_from_common_crawl_over_a_log(farmwatch: Runner, tmp_pa
 
     (tmp_path / "hosts.txt").write_text("a.example\n")
     with Engine(archive) as engine:
-        options = {"crawl": "CC-MAIN-2021-31", "url": engine.url, "data_url": engine.url, "rate": "100", "pages": "1"}
+        monkeypatch.setattr(CommonCrawlSettings, "data_url", engine.url)
+        options = {"crawl": "CC-MAIN-2021-31", "url": engine.url, "rate": "100", "pages": "1"}
         settings = [part for name, text in options.items() for part in ("--set", f"search.commoncrawl.{name}={text}")]
         where = ("--log", f"sqlite:{tmp_path / 'old'}", "--set", "crawl.contact=https://contact.example/")
         ran = farmwatch("hits", "search", "--source", "commoncrawl", "--queries", "hosts.txt", *settings, *where)

@@ -122,7 +122,7 @@ def test_orders_leave_an_existing_log_as_it_is(farmwatch: Runner, finished: str)
     with closing(open_log(finished)) as log:
         log.create(all_topics(PARTITIONS, "e"))
         before = log.definitions()
-    other = ["--set", "retention.pages_days=0.5", "--set", "log.partitions=7", "--log", finished]
+    other = ["--set", "retention.days={pages=0.5}", "--set", "log.partitions=7", "--log", finished]
     for command in (["crawl", "exclude", "a.example"], ["crawl", "pause"], ["crawl", "resume"]):
         assert farmwatch(*command, *other).code == Exit.OK
     with closing(open_log(finished)) as log:

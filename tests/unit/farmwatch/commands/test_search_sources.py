@@ -48,7 +48,6 @@ url = "{url}"
 rate = 100
 [search.brave]
 url = "{url}/brave"
-key_env = "TEST_BRAVE"
 quota_month = 5
 rate = 100
 [search.mojeek]
@@ -57,11 +56,10 @@ key_file = "mojeek.key"
 rate = 100
 [search.marginalia]
 url = "{url}/marginalia"
-key_env = "TEST_BRAVE"
 rate = 100
 [search.json_http.mine]
 url = "{url}/mine?q={{query}}"
-key_env = "TEST_BRAVE"
+key_env = "BRAVE_API_KEY"
 key_header = "X-Key"
 rate = 100
 """
@@ -80,7 +78,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Engine],
         (tmp_path / "farmwatch.toml").write_text(CONFIG.format(url=engine.url))
         (tmp_path / "mojeek.key").write_text(KEY + "\n")
         (tmp_path / "queries").write_text("garden\nwall\n")
-        monkeypatch.setenv("TEST_BRAVE", KEY)
+        monkeypatch.setenv("BRAVE_API_KEY", KEY)
         return f"sqlite:{tmp_path / 'log'}"
 
     return write
@@ -169,13 +167,13 @@ def test_a_missing_key_is_told_before_anything_is_asked(
     farmwatch: Runner, engine: Engine, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A missing key is reported before any request, and by the doctor in its own line."""
-    monkeypatch.delenv("TEST_BRAVE")
+    monkeypatch.delenv("BRAVE_API_KEY")
     ran = farmwatch("hits", "search", "--source", "brave", "--queries", "queries", "--log", url)
     doctor = farmwatch("doctor", "--log", url)
     assert (ran.code, engine.seen) == (Exit.USAGE, [])
-    assert "brave needs a key: set the environment variable TEST_BRAVE" in ran.err
+    assert "brave needs a key: set the environment variable BRAVE_API_KEY" in ran.err
     lines = [line for line in doctor.out.splitlines() if line.split()[1] == "search"]
-    assert any("FAIL" in line and "TEST_BRAVE" in line for line in lines)
+    assert any("FAIL" in line and "BRAVE_API_KEY" in line for line in lines)
     said = "mojeek: no quota set, 0 requests this month; 100 a second at most"
     assert any("OK" in line and said in line for line in lines)
 

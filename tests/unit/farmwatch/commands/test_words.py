@@ -193,6 +193,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
     "up": ["up", "up --role jugde", "up --in-process --role judge,score"],
     "log-upgrade": [
         "log upgrade",
+        "log upgrade --check",
         "log upgrade --set measure.time_limit_s=9",
         "log upgrade --set measure.max_elements=9",
     ],

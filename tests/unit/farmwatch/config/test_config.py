@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import UnionType
@@ -78,7 +79,7 @@ def test_the_file_in_the_working_folder_is_found_before_the_one_in_xdg(
         ("[tally]\nsprt = {clip = inf}\n", r"tally\.sprt: sprt needs a finite clip > 0 .*clip=inf"),
         ("[rate.errors]\nllm_sites = 1\n", r"rate\.errors: .*llm_found"),
         ("[measure]\nextractor_model = 'm.json'\n", r"measure\.extractor_model: trafilatura takes no model"),
-        ("[up]\ndrain_s = 1\n", r"up\.drain_s \(1\.0\) is shorter than loop\.drain_s"),
+        ("[retention]\ndays = {hits = 91}\n", r"retention: days: hits are kept 90 days at most"),
         ("[score]\ndetectors = []\n", r"score\.detectors.*empty"),
         ("[score]\ndetectors = ['lite-ngram', 'lite-ngram']\n", r"twice"),
         ("[crawl\n", r"not a configuration: not TOML: .*line 1"),
@@ -101,6 +102,26 @@ def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
     """A missing file in --config is an error."""
     with pytest.raises(ConfigError, match="no such configuration file"):
         load(tmp_path / "absent.toml", (), {})
+
+
+@pytest.mark.parametrize(
+    ("table", "line", "path", "mend"),
+    [
+        ("retention", "pages_days = 9", "retention.pages_days", "write it into the table retention.days"),
+        ("search.brave", "count = 9", "search.brave.count", "leave it out, it is not to be set any more"),
+        ("search.brave", "key_env = 'A'", "search.brave.key_env", "such as BRAVE_API_KEY"),
+        ("crawl", "robots_ttl_s = 9", "crawl.robots_ttl_s", "leave it out, it is not to be set any more"),
+    ],
+)
+def test_a_former_setting_says_what_to_do(tmp_path: Path, table: str, line: str, path: str, mend: str) -> None:
+    """A setting that is gone is an error in a file and a flag, a warning for a variable, each with what to do."""
+    with pytest.raises(ConfigError, match=re.escape(f"{path}: unknown key (in")) as told:
+        load(_file(tmp_path, f"[{table}]\n{line}\n"), (), {})
+    assert mend in str(told.value) and "\n" not in str(told.value)
+    with pytest.raises(ConfigError, match=mend):
+        from_flags(Config, [f"{path}=9"])
+    _, (warning,) = from_environment(Config, {"FARMWATCH_" + path.replace(".", "_").upper(): "9"})
+    assert mend in warning
 
 
 def test_an_unknown_variable_is_a_warning_with_the_nearest_name() -> None:

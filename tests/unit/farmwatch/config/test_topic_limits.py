@@ -31,7 +31,7 @@ def test_a_changed_limit_is_applied_and_reported_once(capsys: pytest.CaptureFixt
     create_topics(log, CONFIG)
     log.append([Output(PAGES, partition, b"k", bytes(3 << 20)) for partition in range(2)])
     assert capsys.readouterr().err == ""
-    changed = msgspec.structs.replace(CONFIG, retention=RetentionSettings(pages_days=1, pages_bytes=2 << 20))
+    changed = msgspec.structs.replace(CONFIG, retention=RetentionSettings(days={"pages": 1}, bytes={"pages": 2 << 20}))
     for _ in range(2):
         create_topics(log, changed)
     assert capsys.readouterr().err == (
@@ -47,7 +47,9 @@ def test_topics_of_replays_follow_those_of_the_first_run() -> None:
     """Verdicts and features of a run have the live topics' limits; no other topic changes."""
     log = MemoryLog()
     log.create([Topic("verdicts.mine", 2), Topic("features.mine", 2), Topic("hits.mine", 2)])
-    create_topics(log, msgspec.structs.replace(CONFIG, retention=RetentionSettings(verdicts_days=7, features_bytes=0)))
+    create_topics(
+        log, msgspec.structs.replace(CONFIG, retention=RetentionSettings(days={"verdicts": 7}, bytes={"features": 0}))
+    )
     found = log.definitions()
     assert limits_of(found["verdicts.mine"]) == (7, GIB)
     assert limits_of(found["features.mine"]) == (180, 0)
@@ -58,6 +60,6 @@ def test_topics_of_replays_follow_those_of_the_first_run() -> None:
 def test_commands_beside_the_roles_leave_limits_alone() -> None:
     """A command creates missing topics only: its configuration may not be that of the daemon."""
     log = MemoryLog()
-    create_topics(log, msgspec.structs.replace(CONFIG, retention=RetentionSettings(pages_days=365)))
+    create_topics(log, msgspec.structs.replace(CONFIG, retention=RetentionSettings(days={"pages": 365})))
     create_missing(log, CONFIG)
     assert limits_of(log.definitions()[PAGES]).days == 365

@@ -232,7 +232,7 @@ def test_measure_stays_with_its_run_if_the_new_one_is_of_another_epoch(world: Cu
         wait_until(lambda: world.at_end("measure", ["pages"]), "it goes on", every_s=0.1)
         _goes_on_as(metrics, "live")
     (told,) = [s for s in said if s["event"] == "cannot_go_over"]
-    assert "`farmwatch log upgrade` measures the stored pages again" in told["error"]
+    assert "`farmwatch log upgrade --check` shows what differs" in told["error"]
     assert {decode(Features, message.value or b"").epoch for message in _features(world)} == {first.epoch}
 
 
