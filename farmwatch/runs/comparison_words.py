@@ -162,8 +162,6 @@ def as_json(compared: Comparison) -> dict[str, Any]:
     answer["pages"]["common"] = compared.pages.common
     answer["sites"]["llm_table"] = compared.sites.llm_table
     answer["changes"] = list(map(_change_as_json, compared.changes))
-    for described, group in zip(answer["groups"], compared.groups, strict=True):
-        described["changes"] = list(map(_change_as_json, group.changes))
     return answer
 
 

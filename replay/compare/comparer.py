@@ -84,7 +84,6 @@ def compare(
         only_in_a=only_in_a,
         only_in_b=only_in_b,
         changes=sites.changes(bootstrap, direct),
-        groups=sites.groups(bootstrap, direct),
         strata=strata,
         sample=sample,
         sample_size=request.sample,

@@ -1,4 +1,4 @@
-"""The result of a comparison of two runs, used by the terminal, as JSON and by the HTML report.
+"""The result of a comparison of two runs, used by the terminal, the console and as JSON.
 
 Differences are B - A. Shares lie in [0, 1]; times are milliseconds UTC. The numbers in `docs/explanation/compare.md`
 have the names of these fields. Texts, URLs and site names come from crawled pages and are hostile: escape them.
@@ -174,18 +174,6 @@ class RuleChange(msgspec.Struct, frozen=True, kw_only=True):
     thrown_any: int
 
 
-class GroupChange(msgspec.Struct, frozen=True, kw_only=True):
-    """The sites of one source, or of one band of ranks. A site of several sources counts in each of them."""
-
-    by: str  # source | rank
-    group: str
-    sites_a: int
-    sites_b: int
-    unscored_a: int
-    unscored_b: int
-    changes: list[ShareChange]  # share, article_share
-
-
 class FailedRule(msgspec.Struct, frozen=True, kw_only=True):
     """A rule that a page fails: its value on the page, and its condition."""
 
@@ -237,7 +225,6 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     only_in_a: list[str]  # rules in force that only one of the rulesets has
     only_in_b: list[str]
     changes: list[ShareChange]  # share first
-    groups: list[GroupChange]
     strata: list[Stratum]
     sample: list[Flip]
     sample_size: int  # as requested

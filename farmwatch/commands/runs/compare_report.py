@@ -31,15 +31,13 @@ _COUNTS = (  # titles, and the fields of a side
 _KINDS = {"in": ("became an article", "became articles"), "out": ("was thrown out", "were thrown out")}
 
 
-def show(compared: Comparison, by: str, *, texts: bool) -> None:
-    """Print the comparison. `by` is "", source or rank; `texts` also prints the texts of the sample."""
+def show(compared: Comparison, *, texts: bool) -> None:
+    """Print the comparison; `texts` also prints the texts of the sample."""
     _head(compared)
     _changes(compared)
     _counts(compared)
     _sites(compared)
     _rules(compared)
-    if by:
-        _groups(compared, by)
     _sample(compared, texts=texts)
 
 
@@ -65,7 +63,8 @@ def _changes(compared: Comparison) -> None:
         [(change.title, *_cells(compared, change), change.sites, change.moved) for change in compared.changes],
         less=("moved", "sites"),
     )
-    _put_mark(compared)
+    if compared.other_windows:
+        put_wrapped(f"* {OTHER_WINDOWS}: not caused by the rules alone, see the note on fetches above", "  ")
     for remark, titles in remarks_of((change.title, change) for change in compared.changes).items():
         put_wrapped(f"{', '.join(titles)}: {remark}", "  ")
     texts = {"A": text_of(compared.a.estimate.remarks), "B": text_of(compared.b.estimate.remarks)}
@@ -73,11 +72,6 @@ def _changes(compared: Comparison) -> None:
         texts = {"A and B": texts["A"]}
     for name, text in texts.items():
         put_wrapped(f"{name}: {one_line(text)}", "  ")
-
-
-def _put_mark(compared: Comparison) -> None:
-    if compared.other_windows:
-        put_wrapped(f"* {OTHER_WINDOWS}: not caused by the rules alone, see the note on fetches above", "  ")
 
 
 def _cells(compared: Comparison, change: ShareChange) -> tuple[str, str, str, str]:
@@ -118,7 +112,7 @@ def _sites(compared: Comparison) -> None:
     )
     if shown := compared.changed_sites[:_SITES_SHOWN]:
         rest = len(shown) < compared.sites.changed
-        more = f": {len(shown)} with most articles (--json and --html have more)" if rest else ""
+        more = f": {len(shown)} with most articles (--json has more)" if rest else ""
         put_wrapped(f"{counted(compared.sites.changed, 'site')} with another verdict{more}", "  ")
     for site in shown:
         verdicts = f"{site.verdict_a} -> {site.verdict_b}"
@@ -161,27 +155,6 @@ def _rules(compared: Comparison) -> None:
 
 def _fetches(number: int) -> str:
     return f"{number} fetch" if number == 1 else f"{number} fetches"
-
-
-def _groups(compared: Comparison, by: str) -> None:
-    groups = [group for group in compared.groups if group.by == by]
-    for place, title in ((0, "Share of LLM sites"), (1, "Articles of pages")):
-        _table(
-            f"{title}, by {by}",
-            (by, "A", "B", "points", f"{compared.confidence:.0%} interval", "sites A", "sites B", "unscored A/B"),
-            [
-                (
-                    group.group,
-                    *_cells(compared, group.changes[place]),
-                    group.sites_a,
-                    group.sites_b,
-                    f"{group.unscored_a}/{group.unscored_b}",
-                )
-                for group in groups
-            ],
-            less=("unscored A/B", "sites A", "sites B"),
-        )
-        _put_mark(compared)
 
 
 def _sample(compared: Comparison, *, texts: bool) -> None:

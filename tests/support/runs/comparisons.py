@@ -12,7 +12,6 @@ from replay.compare.comparison import (
     Comparison,
     FailedRule,
     Flip,
-    GroupChange,
     JudgedShare,
     PageTable,
     RuleChange,
@@ -88,28 +87,6 @@ def made() -> Comparison:
             ("language", "in de, en, fr", "in de, en, fr", (0, 0, 0), (0, 0, 0)),
         )
     ]
-    groups = [
-        GroupChange(
-            by=by,
-            group=group,
-            sites_a=400,
-            sites_b=390,
-            unscored_a=unscored,
-            unscored_b=unscored * 3,
-            changes=[
-                change("share", "share of LLM sites", a, b, low, high, moved=21),
-                change("article_share", "Articles of pages", (900, 2000), (860, 2000), -0.03, -0.008, moved=77),
-            ],
-        )
-        for by, group, a, b, low, high, unscored in (
-            ("source", "file", (80, 300), (66, 291), -0.061, -0.012, 0),
-            ("source", "commoncrawl", (210, 600), (209, 588), -0.011, 0.019, 12),
-            ("source", "searx", (0, 0), (0, 0), 0.0, 0.0, 0),
-            ("rank", "1 to 3", (40, 180), (31, 177), -0.088, -0.004, 0),
-            ("rank", "4 to 10", (101, 350), (97, 344), -0.031, 0.013, 0),
-            ("rank", "11 and below", (120, 380), (118, 371), -0.02, 0.024, 0),
-        )
-    ]
     text = "The garden was quiet that morning and the two of them walked slowly along the wall.\n\n" * 30
     sample = [
         flip(1, "out", "min_tokens", text[:300]),
@@ -161,7 +138,6 @@ def made() -> Comparison:
                 remarks=[ChangeRemark(ChangeKind.UNSCORED, counts=(86, 21_377, 357, 20_069))],
             ),
         ],
-        groups=groups,
         strata=[
             Stratum(kind="in", rule="duplicate_share", flips=611, sampled=2),
             Stratum(kind="out", rule="min_tokens", flips=1_940, sampled=1),
@@ -197,7 +173,7 @@ def empty() -> Comparison:
     """A comparison of two runs without records."""
     zero = dict.fromkeys(Side.__struct_fields__[10:-2], 0)
     no_scores = ChangeRemark(ChangeKind.NO_SHARE, ("A",), share=(Remark(RemarkKind.NO_SCORES),))
-    nothing = ("rules", "only_in_a", "only_in_b", "groups", "strata", "sample", "corrections")
+    nothing = ("rules", "only_in_a", "only_in_b", "strata", "sample", "corrections")
     return msgspec.structs.replace(
         made(),
         a=side("live", estimate=DirectShare(), judged=JudgedShare(), **zero),

@@ -358,37 +358,6 @@ def test_verdicts_before_heartbeats_are_found(log: Log) -> None:
     assert (found.b.digest, found.b.verdicts) == (RULESETS[B].digest, len(PAGES))
 
 
-def test_groups_count_a_site_in_each_of_its_sources(log: Log) -> None:
-    """By source and by band of ranks; a site of two sources counts in both, one without a source under unknown."""
-    rows = [
-        site("a.example", "llm", pages=2, articles=1, scored=1, sources=["file", "searx"], best_rank=2),
-        site("b.example", "human", pages=2, articles=2, sources=["file"], best_rank=12),
-        site("c.example", "human"),
-    ]
-    put_run(log, A, RULESETS[A], PAGES, rows)
-    put_run(log, B, RULESETS[B], PAGES, rows[:2])
-    found = compared(log)
-    groups = {(group.by, group.group): group for group in found.groups}
-    named = {"source": ["file", "searx", "unknown"], "rank": ["1-3", "11-20", "unknown"]}
-    assert list(groups) == [(by, group) for by in named for group in named[by]]
-    file, unknown = groups["source", "file"], groups["rank", "unknown"]
-    assert (file.sites_a, file.sites_b, file.unscored_a) == (2, 2, 2)
-    assert (unknown.sites_a, unknown.sites_b) == (1, 0)
-    share, articles = file.changes
-    assert (share.name, share.sites, share.a) == ("share", 1, None)  # one has no score, and one site is too few
-    assert (articles.name, articles.b_part, articles.b_whole) == ("article_share", 3, 4)
-
-
-def test_a_group_of_all_sites_has_the_intervals_of_all_sites(log: Log) -> None:
-    """With one source and one band of ranks, their shares and intervals equal the totals."""
-    pages = [page(n, 70 if n % 3 else 500, site=f"s{n % 30}.example") for n in range(90)]
-    two_runs(log, pages, {f"s{n}.example": "llm" if n < 9 else "human" for n in range(30)})
-    found = compared(log)
-    assert [group.by for group in found.groups] == ["source", "rank"]
-    for group in found.groups:
-        assert group.changes == [change(found, "share"), change(found, "article_share")]
-
-
 def test_judged_shares_are_corrected_by_configured_counts(log: Log) -> None:
     """With configured error counts both judged shares are corrected; their change is of the plain ones."""
     sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
