@@ -17,7 +17,7 @@ from stream.text.times import DAY_MS
 from stream.text.wording import one_line
 
 _ROW = 44  # px: a row of a chart
-_TREND, _SCORES, _TOP = 170, 80, 14  # px of curves, and above them
+_TREND, _SCORES, _TOP = 170, 80, 18  # px of curves, and above them
 _LABEL = 24  # letters that stand beside a value on a telephone
 _STEPS_MS = [n * 3_600_000 for n in (1, 2, 3, 6, 12, 24, 48, 7 * 24, 14 * 24, 28 * 24, 182 * 24)]
 _TICKS, _DOTS = 4, 60  # at most, on the axis and on a curve
@@ -183,7 +183,7 @@ def path(title: str, steps: Sequence[Step], bounds: Mapping[str, float], thresho
 def _level(y: float, words: str, look: str = "grid") -> Markup:
     """A line from side to side, and its words above it."""
     line = _tag("line", x1=_place(0), x2=_place(1), y1=round(y, 1), y2=round(y, 1), class_=look)
-    return line + _text(0, y - 3, words)
+    return line + _text(0, y - 7, words)
 
 
 def _curve(points: Sequence[tuple[float, float]], band: Sequence[tuple[float, float]], top: int, height: int) -> Markup:
