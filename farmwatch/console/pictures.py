@@ -17,20 +17,21 @@ from stream.text.times import DAY_MS
 from stream.text.wording import one_line
 
 _ROW = 44  # px: a row of a chart
-_TREND, _SCORES, _TOP = 170, 80, 14  # px of curves, and above them
+_TREND, _SCORES, _TOP = 170, 80, 18  # px of curves, and above them
 _LABEL = 24  # letters that stand beside a value on a telephone
 _STEPS_MS = [n * 3_600_000 for n in (1, 2, 3, 6, 12, 24, 48, 7 * 24, 14 * 24, 28 * 24, 182 * 24)]
 _TICKS, _DOTS = 4, 60  # at most, on the axis and on a curve
 
 
 class Strip(NamedTuple):
-    """A row of a chart of shares; `said` is what it is of."""
+    """A row of a chart of shares; `said` is what it is of, `mark` another share, to compare it with."""
 
     label: str
     share: float | None
     low: float | None
     high: float | None
     said: str
+    mark: float | None = None
 
 
 class Portion(NamedTuple):
@@ -88,6 +89,9 @@ def shares(title: str, rows: Sequence[Strip], *, is_headline: bool = False) -> M
         drawn.append(_bar(0, 1, y + 4, 8, "track"))
         if row.low is not None and row.high is not None:
             drawn.append(_bar(row.low, row.high, y, 16, "band"))
+        if row.mark is not None:
+            place = _place(row.mark)
+            drawn.append(_tag("line", x1=place, x2=place, y1=y - 2, y2=y + 18, class_="mark"))
         if row.share is not None:
             drawn.append(_dot(row.share, y + 8, 6, "point", told[-1]))
     y = len(rows) * _ROW - (8 if is_headline else -6)
@@ -179,7 +183,7 @@ def path(title: str, steps: Sequence[Step], bounds: Mapping[str, float], thresho
 def _level(y: float, words: str, look: str = "grid") -> Markup:
     """A line from side to side, and its words above it."""
     line = _tag("line", x1=_place(0), x2=_place(1), y1=round(y, 1), y2=round(y, 1), class_=look)
-    return line + _text(0, y - 3, words)
+    return line + _text(0, y - 7, words)
 
 
 def _curve(points: Sequence[tuple[float, float]], band: Sequence[tuple[float, float]], top: int, height: int) -> Markup:

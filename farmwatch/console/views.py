@@ -83,7 +83,7 @@ class Console:
         self._forgotten = Forgotten(log)
         self._jobs, replays = Jobs(), replays or Replays()
         self.runs = RunPages(log, config, self._jobs, replays, clock)
-        self.state = StatePages(log, config, model, self._forgotten, self._jobs, self._read_status, clock)
+        self.state = StatePages(log, config, model, self._jobs, self._read_status, clock)
         self.lists = SiteLists(log, config, model, self._jobs, self.template_groups, clock)
         self.desk = Desk(config, self._jobs, replays, self.runs)
         self.stopped = threading.Event()  # set when `follow` ends

@@ -27,7 +27,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
     ],
     "log-backup": ["log backup kept", "log backup kept"],
     "lab-calibrate": [
-        "lab calibrate --labels scores.jsonl --detector other/1 --fpr 0.05 --name mine --out sets --no-plot",
+        "lab calibrate --labels scores.jsonl --detector other/1 --fpr 0.05 --name mine --out sets",
         "lab calibrate --labels scores.jsonl --detector other/1 --fpr 0.001 --name mine",
     ],
     "review-canaries": ["review canaries", "review canaries make made.jsonl --llm none"],
