@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from importlib.resources import files
 from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
@@ -24,7 +23,7 @@ from yarl import URL
 from crawler.errors import UnusableUrl
 from farmwatch.console.access import Access, Handler, secured
 from farmwatch.console.actions import ACTIONS, Action, Desk
-from farmwatch.console.drawings import DRAWINGS, Drawing, reason_parts, saved, verdict_parts
+from farmwatch.console.drawings import DRAWINGS, Drawing, reason_parts, saved, static_text, verdict_parts
 from farmwatch.console.jobs import Working
 from farmwatch.console.live import PATH as EVENTS
 from farmwatch.console.live import events
@@ -281,8 +280,7 @@ async def _picture(drawing: Drawing, view: View, templates: Environment, request
     if not (picture := drawing.save(data)):
         raise web.HTTPNotFound
     headers = {"Content-Disposition": f'attachment; filename="farmwatch-{request.path.strip("/")}"'}
-    text = saved(picture, _static_text("pictures.css"))
-    return web.Response(text=text, content_type="image/svg+xml", headers=headers)
+    return web.Response(text=saved(picture), content_type="image/svg+xml", headers=headers)
 
 
 async def _load(view: View, request: web.Request) -> tuple[int, Data]:
@@ -324,11 +322,7 @@ def _page(
 
 
 async def _static(name: str, kind: str, _: web.Request) -> web.Response:
-    return web.Response(text=_static_text(name), content_type=kind)
-
-
-def _static_text(name: str) -> str:
-    return files("farmwatch.console").joinpath("static", name).read_text(encoding="utf-8")
+    return web.Response(text=static_text(name), content_type=kind)
 
 
 def _environment(access: Access, console: Console) -> Environment:

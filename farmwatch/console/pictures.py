@@ -24,13 +24,14 @@ _TICKS, _DOTS = 4, 60  # at most, on the axis and on a curve
 
 
 class Strip(NamedTuple):
-    """A row of a chart of shares; `said` is what it is of."""
+    """A row of a chart of shares; `said` is what it is of, `mark` another share, to compare it with."""
 
     label: str
     share: float | None
     low: float | None
     high: float | None
     said: str
+    mark: float | None = None
 
 
 class Portion(NamedTuple):
@@ -88,6 +89,9 @@ def shares(title: str, rows: Sequence[Strip], *, is_headline: bool = False) -> M
         drawn.append(_bar(0, 1, y + 4, 8, "track"))
         if row.low is not None and row.high is not None:
             drawn.append(_bar(row.low, row.high, y, 16, "band"))
+        if row.mark is not None:
+            place = _place(row.mark)
+            drawn.append(_tag("line", x1=place, x2=place, y1=y - 2, y2=y + 18, class_="mark"))
         if row.share is not None:
             drawn.append(_dot(row.share, y + 8, 6, "point", told[-1]))
     y = len(rows) * _ROW - (8 if is_headline else -6)

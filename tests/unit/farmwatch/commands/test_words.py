@@ -27,7 +27,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
     ],
     "log-backup": ["log backup kept", "log backup kept"],
     "lab-calibrate": [
-        "lab calibrate --labels scores.jsonl --detector other/1 --fpr 0.05 --name mine --out sets --no-plot",
+        "lab calibrate --labels scores.jsonl --detector other/1 --fpr 0.05 --name mine --out sets",
         "lab calibrate --labels scores.jsonl --detector other/1 --fpr 0.001 --name mine",
     ],
     "review-canaries": ["review canaries", "review canaries make made.jsonl --llm none"],
@@ -101,7 +101,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
     "lab-measure": ["lab measure pages.jsonl --jobs 1", "lab measure bad.jsonl --jobs 1"],
     "pages": ["pages", "pages --where result=dropped --sort url --format csv", "pages none.test", "pages --sort name"],
     "review-panel": ["review panel make --sites 2 --seed 1", "review panel show", "review panel show --version 9"],
-    "crawl-plan": ["crawl plan how-to", "crawl plan queries.txt", "crawl plan none.txt"],
+    "crawl-plan": ["crawl plan --sites 10000", "crawl plan --half-width 5%", "crawl plan --hits none.csv"],
     "rate": [
         "rate",
         "rate --config tallied.toml",
