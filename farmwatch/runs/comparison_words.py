@@ -132,8 +132,6 @@ def notes_of(compared: Comparison) -> Iterator[str]:
     for name, correction in zip("AB", compared.corrections, strict=False):
         if correction.remark:
             yield f"{name}: {sentence(correction.remark)}"
-    if len({correction.errors is None for correction in compared.corrections}) > 1:
-        yield "only one of the rates is corrected: they are compared uncorrected"
 
 
 def _same_window_commands(compared: Comparison) -> str:

@@ -131,10 +131,6 @@ def made() -> Comparison:
         changes=[
             change("share", "share of LLM sites", (412, 1247), (371, 1218), -0.041, -0.012, moved=61),
             change("site_rate", "LLM sites of those classifiable", (412, 1247), (371, 1218), -0.041, -0.012, moved=61),
-            change("site_rate_corrected", "The same, corrected", (412, 1247), (371, 1218), -0.045, -0.01, moved=61),
-            change(
-                "site_rate_decided", "LLM sites of llm and human", (412, 1183), (371, 1147), -0.043, -0.009, moved=55
-            ),
             change("article_share", "Articles of pages", (21_377, 46_004), (20_069, 46_004), -0.036, -0.021, moved=803),
             change(
                 *("flagged_share", "Flagged of scored articles", (7_211, 20_990), (6_402, 19_411), -0.021, 0.002),

@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from crawler.errors import OldFrontier
-from crawler.frontier.report import FrontierReader, FrontierReport, queued_pages, site_report, why_no_page
+from crawler.frontier.report import FrontierReport, lines_of, queued_pages, report_on, site_report, why_no_page
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack
 from crawler.frontier.statuses import Status
 from crawler.settings import CrawlSettings
@@ -21,9 +21,7 @@ FORBIDDING = b"User-agent: *\nDisallow: /forbidden\n"
 
 def report_of(site: Site, limit: int | None = 10) -> FrontierReport:
     """The report of one partition, now."""
-    reader = FrontierReader(site.settings, site.now, limit)
-    reader.add(site.committed)
-    return reader.report()
+    return report_on(lines_of(site.committed, site.settings, site.now), site.now, limit)
 
 
 def small_world() -> Site:
@@ -45,16 +43,10 @@ def small_world() -> Site:
 
 
 def test_the_sums_are_those_of_the_rows() -> None:
-    """Sites by state, URLs by status, queues by priority, parks and stops by reason: each is counted once."""
+    """Sites by state, queued URLs, pages, parks and stops by reason: each is counted once."""
     report = report_of(small_world())
     assert report.sites == {"active": 2, "parked": 1, "resting": 1, "stopped": 1}
-    assert {name: count for name, count in report.urls.items() if count} == {
-        "discovered": 4,
-        "fetched": 1,
-        "error": 1,
-        "refused": 2,
-    }
-    assert report.queued_in == {"hits": 4, "sitemaps": 0, "links": 0, "again": 0}
+    assert report.queued == 4
     assert (report.due, report.fetched) == (2, 1)
     assert (report.parked_reasons, report.stopped_reasons) == ({"robots.txt:http_503": 1}, {"crawl_delay": 1})
 
@@ -141,10 +133,7 @@ class _Large:
 
     def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
         """As `StateReader.scan`."""
-        assert limit <= 1000
-        if prefix:
-            return [] if after is not None else [_queue_row(_number(prefix))]
-        assert after is not None and limit == 1
+        assert after is not None and limit == 1 and not prefix
         number = 0 if after == TOTALS_KEY else 1 + _number(after)
         return [_site_row(number)] if number < self.SITES else []
 
@@ -164,23 +153,18 @@ def _site_row(number: int) -> tuple[bytes, bytes]:
     return b"%s.d.example\0" % name, (_WAITS if number % 10 else _STOPPED).replace(b"h000000", name)
 
 
-def _queue_row(number: int) -> tuple[bytes, bytes]:
-    return b"h%06d.d.example\0q\0\0\0\0\0\0\0\0\0" % number, b"p" * 16
-
-
 @pytest.mark.slow
 def test_a_large_frontier_is_reported_in_bounded_memory() -> None:
-    """40,000 rows are read page by page, in memory that does not grow with them."""
-    reader = FrontierReader(CrawlSettings(), 10_000_000, 10)
+    """20,000 sites are read one by one, in memory that does not grow with them."""
     tracemalloc.start()
     try:
-        reader.add(_Large())  # type: ignore[arg-type]  # of a StateReader the report scans, and nothing else
+        lines = lines_of(_Large(), CrawlSettings(), 10_000_000)  # type: ignore[arg-type]  # it is only scanned
+        report = report_on(lines, 10_000_000, 10)
         peak_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    report = reader.report()
     assert (sum(report.sites.values()), report.stopped_reasons) == (20_000, {"unreachable": 2_000})
-    assert (report.queued_in["hits"], report.urls["discovered"]) == (20_000, 20_000)
+    assert report.queued == 20_000
     assert [line.site for line in report.oldest_due[:2]] == ["h000001.d.example", "h000002.d.example"]
     assert peak_bytes < 2_500_000
 

@@ -135,17 +135,14 @@ def test_identical_runs_compare_as_identical(log: Log, b: str) -> None:
 
 
 def test_runs_with_other_canaries_are_not_identical(log: Log) -> None:
-    """Two runs that agree except for their canaries: corrected rates that differ have no interval of exactly 0."""
+    """Two runs that agree except for their canaries have changes whose interval is not exactly 0."""
     sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
     for name, missed in ((A, 0), ("again", 3)):
         put_run(log, name, RULESETS[A], PAGES, {**sites, **_canaries(20, missed)})
     found = compared(log, A, "again")
     assert not found.identical
-    corrected = change(found, "site_rate_corrected")
-    assert corrected.difference is not None and corrected.low is not None and corrected.high is not None
-    assert corrected.low <= corrected.difference <= corrected.high and corrected.difference > 0
-    assert corrected.low < corrected.high
-    assert ChangeKind.SAME_RUN not in kinds(corrected)
+    assert found.a.judged.share != found.b.judged.share
+    assert ChangeKind.SAME_RUN not in kinds(change(found, "site_rate"))
     assert compared(log, A, A).identical
 
 
@@ -228,7 +225,6 @@ def test_the_rates_are_those_of_the_rate_command(log: Log) -> None:
     assert direct.remarks == line.remarks
     rate = change(found, "site_rate")
     assert (rate.b, rate.b_part, rate.b_whole) == (line.judged_share, 4, 20)
-    assert (change(found, "site_rate_decided").b_part, change(found, "site_rate_decided").b_whole) == (4, 18)
 
 
 def test_unscored_articles_are_noted_and_not_counted(log: Log) -> None:
@@ -362,20 +358,17 @@ def test_verdicts_before_heartbeats_are_found(log: Log) -> None:
     assert (found.b.digest, found.b.verdicts) == (RULESETS[B].digest, len(PAGES))
 
 
-def test_rates_are_corrected_if_both_can_be(log: Log) -> None:
-    """With configured error counts both rates and their difference are corrected, beside the plain ones."""
+def test_judged_shares_are_corrected_by_configured_counts(log: Log) -> None:
+    """With configured error counts both judged shares are corrected; their change is of the plain ones."""
     sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
     put_run(log, A, RULESETS[A], PAGES, sites)
     put_run(log, B, RULESETS[B], PAGES, {**sites, "s13.example": "llm"})
     errors = ErrorCounts(llm_sites=50, llm_found=40, human_sites=50, human_cleared=48)
     found = compared(log, errors=errors)
-    plain, corrected = change(found, "site_rate"), change(found, "site_rate_corrected")
+    plain = change(found, "site_rate")
     assert (plain.a, plain.b) == (12 / 40, 13 / 40)
-    assert (corrected.a, corrected.b) == (found.a.judged.share, found.b.judged.share)
     assert found.a.judged.method == "corrected"
-    assert corrected.difference is not None and plain.difference is not None
-    assert corrected.difference > plain.difference  # what errors hide of a change is given back
-    assert all(one.name != "site_rate_corrected" for one in compared(log).changes)
+    assert found.a.judged.share is not None and found.a.judged.share > 12 / 40
 
 
 def test_rates_are_corrected_by_the_canaries_of_each_run(log: Log) -> None:
@@ -384,23 +377,12 @@ def test_rates_are_corrected_by_the_canaries_of_each_run(log: Log) -> None:
     for name, missed in ((A, 0), (B, 2)):
         put_run(log, name, RULESETS[name], PAGES, {**sites, **_canaries(20, missed)})
     found = compared(log)
-    corrected = change(found, "site_rate_corrected")
     assert (found.a.judged.method, found.b.judged.method) == ("corrected by canaries",) * 2
     assert (found.a.sites, found.b.sites) == (40, 40)
-    assert (corrected.a, corrected.b) == (found.a.judged.share, found.b.judged.share)
-    assert corrected.a is not None and corrected.b is not None and corrected.a < corrected.b
+    assert found.a.judged.share is not None and found.b.judged.share is not None
+    assert found.a.judged.share < found.b.judged.share
     assert change(found, "site_rate").difference == 0
     assert [each.remark and each.remark.facts["llm_sites"] for each in found.corrections] == [20, 20]
-
-
-def test_rates_are_uncorrected_if_one_has_too_few_canaries(log: Log) -> None:
-    """The difference is of the plain rates, with a note."""
-    sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
-    put_run(log, A, RULESETS[A], PAGES, {**sites, **_canaries(20, 0)})
-    put_run(log, B, RULESETS[B], PAGES, sites)
-    found = compared(log)
-    assert all(one.name != "site_rate_corrected" for one in found.changes)
-    assert [each.errors is None for each in found.corrections] == [False, True]
 
 
 def _canaries(number: int, missed: int) -> dict[str, str]:
