@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -17,7 +18,7 @@ from crawler.frontier.stored_times import CLOCK_SLACK_MS
 from farmwatch.daemon.endpoints import PortTaken, addresses_of, listen
 from farmwatch.doctor.check_result import CheckState, Results, Subject, fail, ok, warn
 from farmwatch.upkeep.disk_forecast import existing_folder
-from stream.log.contract import Log, wall_ms
+from stream.log.contract import At, Log, wall_ms
 from stream.log.errors import BadRecord
 from stream.schema.records import Page, read
 from stream.schema.topics import HITS, PAGES
@@ -159,13 +160,11 @@ def dates(at: Subject) -> Results:
 
 def _newest(log: Log, topic: str) -> int:
     """The time of the newest record of the partitions, or of the fetch of its page."""
-    times = [0]
-    for partition, (first, end) in enumerate(zip(log.beginning(topic), log.end(topic), strict=True)):
-        for message in list(log.read(topic, partition, max(first, end - _NEWEST), end))[-1:]:
-            times.append(message.timestamp_ms)
-            if topic == PAGES and message.value:
-                try:
-                    times.append(read(Page, message).fetched_at)
-                except BadRecord:  # MEASURE reports it
-                    continue
+    bounds = enumerate(zip(log.beginning(topic), log.end(topic), strict=True))
+    spans = {At(topic, at): (max(first, end - _NEWEST), end) for at, (first, end) in bounds if first < end}
+    newest = {message.partition: message for message in log.read_all(spans)}.values()
+    times = [0, *(message.timestamp_ms for message in newest)]
+    for message in newest if topic == PAGES else ():
+        with suppress(BadRecord):  # MEASURE reports it
+            times.append(read(Page, message).fetched_at)
     return max(times)

@@ -32,7 +32,7 @@ def status(
     """Is it well? Share, crawl, disk, roles that have records to read, and what is wrong, on one screen.
 
     The lag is in offsets, heartbeats included; the oldest is how long the next record waits where a role is furthest
-    behind; the time left is at the rate of the last second, or, with --watch, since the last look. What is wrong are
+    behind; the time left is at the rate of the last moment, or, with --watch, since the last look. What is wrong are
     findings of `farmwatch doctor` on the log, which says all of them in full.
 
     JSON: one object, with --watch one a line. Exit code 1 if a finding is a FAIL.
