@@ -15,6 +15,7 @@ from pathlib import Path
 
 from crawler.frontier.report import newest_row_at
 from crawler.frontier.stored_times import CLOCK_SLACK_MS
+from farmwatch.config.member_names import names_folder, running_roles
 from farmwatch.daemon.endpoints import PortTaken, addresses_of, listen
 from farmwatch.doctor.check_result import CheckState, Results, Subject, fail, ok, warn
 from farmwatch.upkeep.disk_forecast import existing_folder
@@ -83,19 +84,23 @@ def gpu(at: Subject) -> Results:
 
 
 def ports(at: Subject) -> Results:
-    """Whether the roles can serve; a port in use may be that of a running role.
+    """Whether the roles can serve: a running farmwatch of this log holds its own ports.
 
     Raises ConfigError for an address of another machine.
     """
-    taken = []
-    for what, table, host, port in addresses_of(at.config, at.roles):
+    taken, running = [], running_roles(names_folder(at.config))
+    for what, role, table, host, port in addresses_of(at.config, at.roles):
+        if role in running:
+            continue
         try:
             listen(host, port, table).close()
         except PortTaken:
             taken.append(f"{host}:{port} ({what})")
     if taken:
-        mend = "if no farmwatch runs here, set metrics.port or console.port to another one, or to 0 for any"
-        yield warn(f"ports in use: {', '.join(taken)}", mend)
+        mend = "set metrics.port or console.port to another one, or to 0 for any"
+        yield warn(f"used by another program, or the farmwatch of another log: {', '.join(taken)}", mend)
+    elif ours := [role.value for role in at.roles if role in running]:
+        yield ok(f"served by the running {', '.join(ours)}")
     else:
         yield ok("metrics and console can be served")
 

@@ -28,6 +28,7 @@ from stream.schema.topics import HITS
 from stream.text.user_errors import FarmwatchError
 from stream.text.wording import one_line
 
+ROLES = "roles"  # the finding that some have no process
 _LOOKED_AT = 100  # offsets, of which some may be transaction markers
 _SAMPLE_S = 0.5  # over which the first rates are measured
 _MOST_EXPIRED = 0.1  # of the verdicts
@@ -64,6 +65,7 @@ class CrawlState(msgspec.Struct, frozen=True):
     stopped: int
     queued: int
     fetched: int
+    per_s: float | None = None  # pages fetched since the last look
 
 
 class DaemonStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +98,7 @@ class StatusReader:
         self._looked_s = time.monotonic()
         self._checked_s = float("-inf")
         self._wrong: list[CheckResult] = []
+        self._fetched: tuple[int, float] | None = None  # pages, and when (s)
 
     def wait(self) -> None:
         """Wait until rates can be measured; the checks are made meanwhile."""
@@ -113,7 +116,7 @@ class StatusReader:
         share, wrong = self._share(log, control, now_ms), list[CheckResult]()
         if absent:
             down = f"not running: {', '.join(absent)} (`farmwatch up`)"
-            wrong.append(warn(down, "`farmwatch up` starts them", "roles"))
+            wrong.append(warn(down, "`farmwatch up` starts them", ROLES))
         if share is not None and share.expired > _MOST_EXPIRED * share.sites:
             old = f"{share.expired} of {share.sites} verdicts are too old to count"
             wrong.append(warn(old, "`farmwatch crawl frontier` shows why the sites are not measured again", "verdicts"))
@@ -121,6 +124,11 @@ class StatusReader:
         if HITS in existing and not log.forgets_offsets:
             totals = frontier_left(log, existing[HITS])
             crawl = CrawlState(totals.sites, totals.active, totals.stopped, totals.queued, totals.fetched)
+            if self._fetched is not None:
+                before, at_s = self._fetched
+                pace = (totals.fetched - before) / max(0.001, time.monotonic() - at_s)
+                crawl = msgspec.structs.replace(crawl, per_s=pace)
+            self._fetched = totals.fetched, time.monotonic()
         return DaemonStatus(
             at=now_ms,
             log=config.log.url,
