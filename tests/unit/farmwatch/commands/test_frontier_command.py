@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from crawler.frontier.rows import SiteRow
-from crawler.frontier.statuses import Status
 from crawler.web.hits_file import make_hit
 from filters.measure.epoch import feature_epoch
 from filters.settings import MeasureSettings
@@ -120,36 +119,19 @@ def test_the_limit_says_that_there_is_more(farmwatch: Runner, unread: str, json:
     assert "shows more" not in farmwatch(*run, "--site", "new.example", "--limit", "0").err
 
 
-def test_lists_of_the_frontier_say_that_there_is_more(farmwatch: Runner, tmp_path: Path) -> None:
-    """--stopped and --site also report a cut list, with JSON or without."""
-    rows = [SiteRow(f"s{n}.example", "http://x", stopped="unreachable", urls=[0] * len(Status)) for n in range(3)]
-    url = frontier_log(tmp_path, *rows)
-    for json_too in ((), ("--json",)):
-        ran = farmwatch("crawl", "frontier", "--stopped", "--limit", "2", "--log", url, *json_too)
-        assert "2 of 3 sites; --limit shows more" in ran.err
-        assert farmwatch("crawl", "frontier", "--stopped", "--limit", "3", "--log", url, *json_too).err == ""
-
-
 def test_a_host_parked_over_robots_txt_says_so(farmwatch: Runner, tmp_path: Path) -> None:
     """A host parked because robots.txt is unavailable has the reason, in the list and alone."""
     later = int(time.time() * 1000) + 3_600_000
     row = SiteRow("a.example", "http://x", parked_until=later, parked_why="robots.txt:http_503", queued=1, wanted=1)
-    url = frontier_log(tmp_path, row)
+    url = frontier_log(tmp_path, row, SiteRow("b.example", stopped_at=5, stopped="excluded"))
     said = "robots.txt was not available: the server failed"
-    assert f"\trobots.txt:http_503\t{said}\t1\n" in farmwatch("crawl", "frontier", "--parked", "--log", url).out
-    assert (
-        f"): robots.txt:http_503: {said}\n" in farmwatch("crawl", "frontier", "--site", "a.example", "--log", url).out
-    )
-
-
-def test_an_empty_frontier_says_what_fills_it(farmwatch: Runner, unread: str) -> None:
-    """For an empty frontier all sums are 0, no list is printed, and the message has the next step."""
-    ran = farmwatch("crawl", "frontier", "--log", unread)
-    assert ran.out.startswith("0 sites: 0 active") and "the frontier is empty" in ran.err
-    assert len(ran.out.splitlines()) == 3
-    report = farmwatch("crawl", "frontier", "--json", "--log", unread).json
-    assert set(report["sites"].values()) == {0} and report["parked_sites"] == []
-    assert farmwatch("crawl", "frontier", "--parked", "--log", unread).err == "none\n"
+    listed = farmwatch("crawl", "frontier", "--where", "state=parked", "--log", url)
+    assert f"\trobots.txt:http_503\t{said}\t\n" in listed.out and "1 site; state 1 parked; 1 queued" in listed.err
+    alone = farmwatch("crawl", "frontier", "--site", "a.example", "--log", url)
+    assert f"): robots.txt:http_503: {said}\n" in alone.out
+    (stopped,) = farmwatch("crawl", "frontier", "--where", "state=stopped", "--json", "--log", url).lines
+    assert (stopped["site"], stopped["why"], stopped["stopped_at"]) == ("b.example", "excluded", 5)
+    assert stopped["ends"] == "a new hit, after the exclusion has ended"
 
 
 @pytest.mark.parametrize(
@@ -162,8 +144,7 @@ def test_an_empty_frontier_says_what_fills_it(farmwatch: Runner, unread: str) ->
         (("crawl", "--dry-run", "--allow-private"), "--allow-private"),
         (("crawl", "--dry-run", "--until-done"), "--until-done"),
         (("crawl", "--dry-run", "--limit", "-1"), "--limit. Must be >= 0."),
-        (("crawl", "frontier", "--parked", "--stopped"), "one of them at a time"),
-        (("crawl", "frontier", "--limit", "-2"), "--limit. Must be >= 0."),
+        (("crawl", "frontier", "--where", "state=waiting"), "state takes active, parked, resting, stopped"),
         (("crawl",), "contact"),
     ],
 )
