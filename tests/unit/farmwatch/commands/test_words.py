@@ -40,14 +40,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "log copy --from sqlite:crawled --to sqlite:copied",
         "log copy --from sqlite:crawled --to sqlite:copied",
     ],
-    "crawl": [
-        "crawl --dry-run",
-        "crawl",
-        "crawl pause --why owner asked",
-        "crawl pause",
-        "crawl --dry-run --site kept.site.test",
-        "crawl resume",
-    ],
+    "crawl": ["crawl --dry-run", "crawl", "crawl pause --why owner asked", "crawl pause", "crawl resume"],
     "cutover": [
         "cutover none --config runs.toml",
         "cutover --back --config runs.toml",
