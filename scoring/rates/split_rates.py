@@ -14,7 +14,7 @@ from scoring.estimate.rate import HALF_WIDTH
 from scoring.estimate.remarks import Remark, RemarkKind
 from scoring.interface import UNCALIBRATED
 from scoring.rates.canary import is_canary
-from scoring.rates.canary_counts import Correction, errors_in_force, recent_canaries
+from scoring.rates.canary_counts import Correction, by_canaries, recent_canaries
 from scoring.rates.cuts import Cut, cut_rows
 from scoring.rates.direct_share import (
     DirectShare,
@@ -92,15 +92,15 @@ def rate_lines(rows: Sequence[SiteState], query: RateQuery | None = None) -> lis
     """Rates of site rows: one for all sites, or one per group; each of them per ruleset, detector, method.
 
     A site found by two sources or queries counts in both. Canary sites among the rows count in none; they correct the
-    rates of their ruleset, detector and site method, see `errors_in_force`, if they came through in the time up to
+    rates of their ruleset, detector and site method, see `by_canaries`, if they came through in the time up to
     `now_ms`. Without rows there is one line, which says so.
     """
     query = query or RateQuery()
     settings, now_ms, lines = query.settings, query.now_ms, []
     for versions, of_versions in comparable(rows, query.run):
         counted, groups = cut_rows(of_versions, query.by, query.cut, settings.groups, now_ms, query.earlier)
-        correction = errors_in_force(settings, of_versions, now_ms, counted)
-        known = known_sites(recent_canaries(settings, of_versions, now_ms))
+        canaries = recent_canaries(settings, of_versions, now_ms)
+        correction, known = by_canaries(canaries, counted), known_sites(canaries)
         share, fit = share_of_rows(counted, known, settings.confidence, definition=query.definition)
         change = None
         if fit is not None and not query.by and query.definition == SITES:
