@@ -28,7 +28,7 @@ _LABELLED = {
 _INTERVAL = "{confidence:.0%} interval {low:.1%} to {high:.1%}"
 _MISFIT = (
     "the counts do not fit the measured errors: {called:.1%} are called llm, BOUND; the rate is not known so exactly,"
-    " and the errors must be measured on sites like these: {more_known_sites} more sites of known truth are needed"
+    " and the errors must be measured on sites like these"
 )
 _WORDS = {
     RemarkKind.SHARE: "{percent} (" + _INTERVAL + ") of {of}{labelled}",
@@ -79,10 +79,6 @@ _WORDS = {
         "BOUND", "fewer than the {bound:.1%} that false alarms alone would be"
     ),
     RemarkKind.ABOVE_FOUND: _MISFIT.replace("BOUND", "more than the {bound:.1%} that are found of LLM sites"),
-    RemarkKind.MORE_SITES: "{number} more classifiable site{s} needed for an interval of ±{width:g}%",
-    RemarkKind.MORE_KNOWN_SITES: "an interval of ±{width:g}% takes more sites of known truth, whatever the number of"
-    " classifiable ones: the errors of the verdict were measured on {llm_sites} LLM and {human_sites} human sites,"
-    " {number} more known site{s} needed",
     RemarkKind.UNCLASSIFIABLE: "{unclassifiable} of {sites} sites unclassifiable",
     RemarkKind.NOT_CORRECTED: "not corrected by canaries: {reason}",
     RemarkKind.FEW_CANARIES: "not corrected by canaries: {llm_sites} LLM and {human_sites} human ones could be"
@@ -107,8 +103,6 @@ def sentence(remark: Remark) -> str:
                 datetime.fromtimestamp(facts[name] / 1000, UTC).date() for name in ("at_ms", "until_ms")
             )
             facts["who"] = _labellers(facts)
-        case RemarkKind.MORE_SITES | RemarkKind.MORE_KNOWN_SITES:
-            facts["width"] = 100 * facts["half_width"]
     if remark.kind in _OF_SITES:
         of = f"{counted(facts['sites'], 'site')} with scored articles"
         if unit := facts.get("unit"):

@@ -1,9 +1,9 @@
 """The share of LLM sites with its interval, corrected for the errors of the site verdict.
 
 At a low share the correction is everything: with a specificity of .98 and no LLM site at all, 2% are called llm. The
-mathematics are in `intervals` and `sites_needed`. `n` counts sites, never pages: the pages
-of a site agree (design effect 2.7-4.5 at 20 pages). Where Se and Sp were never measured there is nothing to correct
-with: the plain share with Wilson's interval, and it says "uncorrected".
+mathematics are in `intervals`. `n` counts sites, never pages: the pages of a site agree (design effect
+2.7-4.5 at 20 pages). Where Se and Sp were never measured there is nothing to correct with: the plain share with
+Wilson's interval, and it says "uncorrected".
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from scoring.errors import BadParameters
 from scoring.estimate.error_counts import ErrorCounts
 from scoring.estimate.intervals import Interval, Known, fits, interval_of
 from scoring.estimate.remarks import Remark, RemarkKind
-from scoring.estimate.sites_needed import sites_needed
 
 UNCORRECTED, NO_SITES = "uncorrected", "no classifiable sites"
 FEWEST_SITES = 5  # with fewer sites a share is no estimate: the headline says so, and gives the interval only
 FEW_SITES = 30  # with fewer sites an interval is wider than any expected change
-HALF_WIDTH = 0.10  # of an interval that is narrow enough
 
 
 class Rate(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,24 +33,16 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
     confidence: float
     method: str  # corrected | corrected by canaries | uncorrected | no classifiable sites
     remarks: tuple[Remark, ...]  # the first is the headline
-    more_sites: int | None = 0  # classifiable sites missing for the wanted half width; None: no number suffices
-    more_known_sites: int = 0  # sites of known truth missing, if more_sites is None
 
 
 def estimate(
-    llm: int,
-    classifiable: int,
-    errors: ErrorCounts | None,
-    confidence: float = 0.95,
-    undecided: int = 0,
-    half_width: float = HALF_WIDTH,
+    llm: int, classifiable: int, errors: ErrorCounts | None, confidence: float = 0.95, undecided: int = 0
 ) -> Rate:
     """Estimate the share of LLM sites from `llm` of `classifiable` site verdicts.
 
     The `undecided` among them count as not llm; a remark says what the rate were if all of them were llm.
     With `errors` estimate and interval are corrected by them (Lang-Reiczigel); without, they are Wilson's, uncorrected,
     up to the bound that holds if the undecided are llm.
-    An interval wider than `half_width` to either side says how many more sites it needs.
     Raises BadParameters for counts that cannot be, and for error counts by which nothing can be corrected: too few
     sites, or none that show the verdict to be better than chance (`ErrorCounts.unusable`).
     """
@@ -82,22 +72,13 @@ def estimate(
             remarks.append(Remark.of(RemarkKind.UNDECIDED, undecided=undecided, at_most=most.point))
         if FEWEST_SITES <= classifiable < FEW_SITES:
             remarks.append(Remark.of(RemarkKind.FEW_SITES, fewest=FEW_SITES))
-    needed = sites_needed(llm, classifiable, known, z, half_width)
-    if needed.more_sites is not None:  # near 0 or 1 few sites make a narrow interval
-        needed = needed._replace(more_sites=max(needed.more_sites, FEW_SITES - classifiable))
     if errors is not None and known is not None and classifiable and not fits(llm, classifiable, known, z):
         # fewer sites are called llm than false alarms alone would be, or more than are found of LLM sites
         false_alarms = 1 - (errors.human_cleared + 1) / (errors.human_sites + 2)
         called, kind, bound = llm / classifiable, RemarkKind.BELOW_FALSE_ALARMS, false_alarms
         if called >= false_alarms:
             kind, bound = RemarkKind.ABOVE_FOUND, (errors.llm_found + 1) / (errors.llm_sites + 2)
-        remarks.append(Remark.of(kind, called=called, bound=bound, more_known_sites=needed.more_known_sites))
-    elif needed.more_sites is None and errors is not None and classifiable:
-        sites = {"llm_sites": errors.llm_sites, "human_sites": errors.human_sites}
-        known_facts = {"half_width": half_width, "number": needed.more_known_sites, **sites}
-        remarks.append(Remark(RemarkKind.MORE_KNOWN_SITES, known_facts))
-    elif needed.more_sites:
-        remarks.append(Remark.of(RemarkKind.MORE_SITES, half_width=half_width, number=needed.more_sites))
+        remarks.append(Remark.of(kind, called=called, bound=bound))
     return Rate(
         rate=interval and interval.point,
         low=interval and interval.low,
@@ -107,6 +88,4 @@ def estimate(
         confidence=confidence,
         method=method,
         remarks=tuple(remarks),
-        more_sites=needed.more_sites,
-        more_known_sites=needed.more_known_sites,
     )

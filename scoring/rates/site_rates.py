@@ -9,7 +9,7 @@ from typing import Any, Self
 import msgspec
 
 from scoring.estimate.error_counts import ErrorCounts
-from scoring.estimate.rate import HALF_WIDTH, Rate, estimate
+from scoring.estimate.rate import Rate, estimate
 from scoring.estimate.remarks import Fact, Remark, RemarkKind
 from scoring.rates.canary import is_canary
 from scoring.rates.direct_share import DirectShare
@@ -33,14 +33,11 @@ def site_rate(
     errors: ErrorCounts | None = None,
     confidence: float = 0.95,
     without_pages: int | None = None,
-    half_width: float = HALF_WIDTH,
 ) -> SiteRate:
     """The rate over site verdicts, one per site; `without_pages` of them had no page. Raises as `estimate`."""
     counts = Counter(verdicts)
     sites, unclassifiable = counts.total(), counts[SiteClass.UNCLASSIFIABLE]
-    rate = estimate(
-        counts[SiteClass.LLM], sites - unclassifiable, errors, confidence, counts[SiteClass.UNDECIDED], half_width
-    )
+    rate = estimate(counts[SiteClass.LLM], sites - unclassifiable, errors, confidence, counts[SiteClass.UNDECIDED])
     facts: dict[str, Fact] = {"unclassifiable": unclassifiable, "sites": sites}
     if without_pages is not None and unclassifiable:
         facts["without_pages"] = without_pages
@@ -54,12 +51,7 @@ def site_rate(
     )
 
 
-def rate_of(
-    rows: Iterable[SiteState],
-    errors: ErrorCounts | None = None,
-    confidence: float = 0.95,
-    half_width: float = HALF_WIDTH,
-) -> SiteRate:
+def rate_of(rows: Iterable[SiteState], errors: ErrorCounts | None = None, confidence: float = 0.95) -> SiteRate:
     """The rate over site rows, canaries left out; of the unclassifiable it knows which had no page so far.
 
     Raises PooledDetectors for rows of several detectors, rulesets, site methods or runs, and as `estimate`.
@@ -67,7 +59,7 @@ def rate_of(
     counted = [row for row in rows if not is_canary(row.site)]
     refuse_pooled(counted)
     without_pages = sum(row.verdict == SiteClass.UNCLASSIFIABLE and row.pages == 0 for row in counted)
-    return site_rate((row.verdict for row in counted), errors, confidence, without_pages, half_width)
+    return site_rate((row.verdict for row in counted), errors, confidence, without_pages)
 
 
 class EstimateLine(DirectShare, frozen=True, kw_only=True):
@@ -85,8 +77,6 @@ class EstimateLine(DirectShare, frozen=True, kw_only=True):
     sites: int
     confidence: float
     judged_remarks: tuple[Remark, ...] = ()
-    more_sites: int | None = 0  # classifiable sites missing for the wanted half width; None: no number suffices
-    more_known_sites: int = 0  # sites of known truth missing, if more_sites is None
 
     @property
     def open_of_scored(self) -> int:
@@ -110,7 +100,5 @@ class EstimateLine(DirectShare, frozen=True, kw_only=True):
             sites=judged.sites,
             confidence=judged.confidence,
             judged_remarks=judged.remarks,
-            more_sites=judged.more_sites,
-            more_known_sites=judged.more_known_sites,
             **more,
         )

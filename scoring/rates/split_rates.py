@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from scoring.estimate.definitions import BY_LABELS, SITES
-from scoring.estimate.rate import HALF_WIDTH
 from scoring.estimate.remarks import Remark, RemarkKind
 from scoring.interface import UNCALIBRATED
 from scoring.rates.canary import is_canary
@@ -49,7 +48,6 @@ class RateQuery:
     definition: str = SITES  # one of `estimate.definitions`; judged shares are of sites in any case
     no_page: Mapping[str, str] = field(default_factory=dict)  # site -> why it has no page
     earlier: Sequence[SiteState] = ()  # rows of earlier terms, whose verdicts held in windows
-    half_width: float = HALF_WIDTH  # of an interval of the judged share that is narrow enough
 
 
 class RateLine(EstimateLine, frozen=True, kw_only=True):
@@ -130,7 +128,7 @@ def _share(members: Sequence[SiteState], whole: _Whole, query: RateQuery) -> Dir
 def _line(group: str, members: Sequence[SiteState], whole: _Whole, query: RateQuery) -> RateLine:
     share = _share(members, whole, query)
     correction = whole.correction
-    judged = rate_of(members, correction.errors, query.settings.confidence, query.half_width)
+    judged = rate_of(members, correction.errors, query.settings.confidence)
     if correction.remark is not None and not query.by:
         judged = msgspec.structs.replace(judged, remarks=(*judged.remarks, correction.remark))
     bound_low = bound_high = None

@@ -51,6 +51,12 @@ class Screen(NamedTuple):
 SCREENS = (Screen("", 1280, "light"), Screen("-dark", 1280, "dark"), Screen("-390", 390, "light"))
 
 
+def save(screenshot: bytes, file: Path) -> None:
+    """Write a screenshot with few colours."""
+    picture = Image.open(BytesIO(screenshot)).convert("RGB")
+    picture.quantize(_COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(file, optimize=True)
+
+
 def main(target: Path) -> None:
     """Run the demo and write the pictures."""
     target.mkdir(exist_ok=True)
@@ -67,9 +73,7 @@ def main(target: Path) -> None:
                 for name, path in PAGES.items():
                     page = shown.open(path)
                     expect(page.locator("#live")).to_have_text("live")
-                    picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
-                    small = picture.quantize(_COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-                    small.save(target / f"console-{name}{screen.ending}.png", optimize=True)
+                    save(page.screenshot(), target / f"console-{name}{screen.ending}.png")
 
 
 if __name__ == "__main__":

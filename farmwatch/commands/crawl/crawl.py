@@ -12,9 +12,9 @@ from crawler.stages.orders import order_text
 from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AllowPrivate, AsJson, Common, Hits, Member, Why, host_of
 from farmwatch.commands.start.running import append_hits_of
 from farmwatch.config.member_names import claimed_name, names_folder
+from farmwatch.crawl.dry_run import show_plan
 from farmwatch.crawl.observer import CrawlObserver
 from farmwatch.crawl.orders import order_pause
-from farmwatch.crawl.plan import show_plan
 from farmwatch.crawl.view import CrawlView
 from farmwatch.crawl.watch import CrawlWatch
 from farmwatch.daemon.roles import run_role
