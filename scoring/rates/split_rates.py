@@ -25,7 +25,7 @@ from scoring.rates.direct_share import (
     share_of_rows,
 )
 from scoring.rates.settings import RateSettings
-from scoring.rates.site_rates import EstimateLine, rate_of
+from scoring.rates.site_rates import EstimateLine, rate_of, without_a_page
 from scoring.rates.terms import TOO_OLD, counted_at, is_too_old
 from scoring.rates.versions import Versions, comparable
 from stream.schema.records import SiteState
@@ -142,7 +142,7 @@ def _line(group: str, members: Sequence[SiteState], whole: _Whole, query: RateQu
         **whole.versions._asdict(),
         by=query.by,
         group=group,
-        without_pages=judged.without_pages or 0,
+        without_pages=sum(map(without_a_page, members)),
         undated=whole.undated,
         mixed=sum(row.mixed for row in members),
         change=whole.change,
