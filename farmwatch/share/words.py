@@ -15,7 +15,6 @@ from scoring.estimate.definitions import ANY_ARTICLE, DOMAINS, EVERY_ARTICLE, RA
 from scoring.estimate.remarks import REASONS, Remark, RemarkKind
 from scoring.rates.site_rates import UNCORRECTED, EstimateLine
 from scoring.rates.split_rates import RateLine
-from stream.schema.runs import shown_run
 from stream.text.wording import counted
 
 _OF_SITES = (RemarkKind.SHARE, RemarkKind.TOO_FEW, RemarkKind.TOO_WIDE, RemarkKind.KINDS_NOT_TOLD_APART)
@@ -182,6 +181,4 @@ def line_fields(line: EstimateLine) -> dict[str, Any]:
 
 def share_columns(warnings: Mapping[str, str]) -> list[Column[RateLine]]:
     """The columns of `farmwatch rate`: `warnings` are those of the detectors, by identity."""
-    of_run: Column[RateLine] = Column("run", "text", lambda line: shown_run(line.run))
-    columns = [of_run if column.name == "run" else column for column in line_columns(RateLine)]
-    return [*columns, Column("warning", "text", lambda line: warnings[line.detector])]
+    return [*line_columns(RateLine), Column("warning", "text", lambda line: warnings[line.detector])]

@@ -12,9 +12,10 @@ import msgspec
 
 from scoring.estimate.error_counts import ErrorCounts
 from scoring.estimate.fit import KnownSites
+from scoring.estimate.reviewed_share import Review
 from scoring.interface import PageScore, SiteMethod
 from scoring.rates.canary import truth_of
-from scoring.rates.direct_share import share_of_rows
+from scoring.rates.direct_share import by_review, share_of_rows
 from scoring.rates.site_rates import EstimateLine, site_rate
 from scoring.rates.versions import refuse_another
 from stream.schema.records import SiteState
@@ -96,7 +97,10 @@ def tally_scores(lines: Iterable[FlagLine], method: SiteMethod) -> list[SiteLine
 
 
 def estimate_sites(
-    lines: Iterable[SiteVerdictLine], errors: ErrorCounts | None = None, confidence: float = 0.95
+    lines: Iterable[SiteVerdictLine],
+    errors: ErrorCounts | None = None,
+    confidence: float = 0.95,
+    review: Review | None = None,
 ) -> EstimateLine:
     """The share of LLM sites; of several lines for a site the last one counts. Canary sites are sites of known truth.
 
@@ -128,4 +132,7 @@ def estimate_sites(
     for line in truths.get(None, []):
         site, scored, flagged = line.site or "", line.scored or 0, line.flagged or 0
         rows.append(SiteState(id=site, site=site, scored=scored, flagged=flagged, queries=line.queries))
-    return EstimateLine.of(judged, share_of_rows(rows, known, confidence)[0])
+    share, fit = share_of_rows(rows, known, confidence)
+    if review is not None and fit is not None:
+        share = by_review(share, fit, rows, review, confidence)
+    return EstimateLine.of(judged, share)

@@ -13,12 +13,13 @@ from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.runs.comparison_words import as_json, label_lines
 from farmwatch.share.review_labels import read_review
+from farmwatch.tables.files import require_new
 from farmwatch.terminal.messages import message, put_json
 from replay.compare.comparer import ComparisonRequest
 from replay.compare.comparer import compare as compare_runs
 from replay.compare.flips import MAX_SAMPLE
 from stream.log.contract import wall_ms
-from stream.text.user_errors import Exit, FarmwatchError, UsageError
+from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
 
 RunName = Annotated[str, Parameter(help="A run; `live` is the live run, `before` the one that was live before it.")]
@@ -32,9 +33,9 @@ def compare(
     sample: Annotated[int, Parameter(help="Flips in the sample: at most 1000; 0 = none.")] = 20,
     seed: Annotated[int, Parameter(help="Seed of the sample and of the intervals.")] = 0,
     resamples: Annotated[int, Parameter(help="Resamples of the bootstrap: 100 to 100000.")] = 2000,
-    text: Annotated[bool, Parameter(negative="", help="Also print the texts of the sample.")] = False,
     out: Annotated[
-        Path | None, Parameter(help="Also write the sample as JSON lines, for `farmwatch review label`.")
+        Path | None,
+        Parameter(name=["--out", "-o"], help="Write the sample into a new file, for `farmwatch review label`."),
     ] = None,
     json: AsJson = False,
     common: Common = DEFAULTS,
@@ -49,8 +50,8 @@ def compare(
     _require_range("--sample", sample, 0, MAX_SAMPLE)
     _require_range("--seed", seed, 0, 2**63 - 1)
     _require_range("--resamples", resamples, 100, 100_000)
-    if out is not None and (out.is_dir() or not out.parent.is_dir()):
-        raise FarmwatchError(f"--out {out}: cannot be written: it is a folder, or in none")
+    if out is not None:
+        require_new(out)
     config, request = common.load().config, ComparisonRequest(sample, seed, resamples)
     with opened(config) as log:
         review = read_review(config.rate, wall_ms())
@@ -64,7 +65,7 @@ def compare(
         put_json({**as_json(compared), "warnings": warnings})
         return Exit.OK
 
-    show(compared, texts=text)
+    show(compared)
     print_caveats(warnings)
     return Exit.OK
 

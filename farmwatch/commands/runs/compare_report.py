@@ -1,4 +1,4 @@
-"""Prints a comparison: tables, differences in points, and the sample with reasons and texts."""
+"""Prints a comparison: tables, differences in points, and the sample with reasons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from replay.compare.comparison import SITE_KINDS, Comparison, FailedRule, Flip, 
 from stream.schema.records import RuleOutcome
 from stream.text.wording import counted, one_line
 
-_TEXT_SHOWN = 2000  # characters
 _SITES_SHOWN = 5  # of the changed sites
 _COUNTS = (  # titles, and the fields of a side
     ("sites", "sites"),
@@ -31,14 +30,14 @@ _COUNTS = (  # titles, and the fields of a side
 _KINDS = {"in": ("became an article", "became articles"), "out": ("was thrown out", "were thrown out")}
 
 
-def show(compared: Comparison, *, texts: bool) -> None:
-    """Print the comparison; `texts` also prints the texts of the sample."""
+def show(compared: Comparison) -> None:
+    """Print the comparison."""
     _head(compared)
     _changes(compared)
     _counts(compared)
     _sites(compared)
     _rules(compared)
-    _sample(compared, texts=texts)
+    _sample(compared)
 
 
 def _head(compared: Comparison) -> None:
@@ -157,7 +156,7 @@ def _fetches(number: int) -> str:
     return f"{number} fetch" if number == 1 else f"{number} fetches"
 
 
-def _sample(compared: Comparison, *, texts: bool) -> None:
+def _sample(compared: Comparison) -> None:
     if not compared.sample:
         return
     flips = sum(stratum.flips for stratum in compared.strata)
@@ -168,24 +167,14 @@ def _sample(compared: Comparison, *, texts: bool) -> None:
         put_wrapped(f"  {flipped}, first failed {one_line(stratum.rule)}: {stratum.sampled} shown", "    ")
     for flip in compared.sample:
         put("")
-        _flip(flip, texts=texts)
+        _flip(flip)
 
 
-def _flip(flip: Flip, *, texts: bool) -> None:
+def _flip(flip: Flip) -> None:
     put_wrapped(f"{flip.kind:<3} {one_line(flip.url)}", "    ")
     for name, verdict, failed in (("A", flip.verdict_a, flip.failed_a), ("B", flip.verdict_b, flip.failed_b)):
         why = "; ".join(map(_reason, failed))
         put_wrapped(f"    {name}: {one_line(verdict)}{f': {why}' if why else ''}", "       ")
-    if not texts:
-        return
-    if flip.text is None:
-        put("    its text is no longer in the log")
-        return
-    for line in flip.text[:_TEXT_SHOWN].split("\n"):
-        put_wrapped(f"    {one_line(line)}", "    ")
-    if len(flip.text) > _TEXT_SHOWN:
-        whole, more = len(flip.text) + flip.text_cut, f"{len(flip.text)} of them" if flip.text_cut else "all"
-        put(f"    [{_TEXT_SHOWN} of {whole} characters; --json and --out have {more}]")
 
 
 def _reason(rule: FailedRule) -> str:

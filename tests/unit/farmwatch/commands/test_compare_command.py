@@ -62,33 +62,17 @@ def test_the_tables_show_the_changes(farmwatch: Runner, two_runs: str) -> None:
     assert "Steer" not in ran.out  # texts are printed only on request
 
 
-def test_texts_are_printed_on_request(farmwatch: Runner, two_runs: str) -> None:
-    """--text prints the texts; page text cannot control the terminal."""
-    ran = farmwatch("compare", A, B, "--log", two_runs, "--text", "--sample", "1")
-    assert "<script>alert(1)</script>" in ran.out
-    assert all(character.isprintable() or character in "\n\t" for character in ran.out)
-
-
 def test_differences_of_different_windows_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
     """If one run judged pages that the other did not, each difference has a star, with a line that explains it."""
-    show(msgspec.structs.replace(made(), other_windows=True), texts=False)
+    show(msgspec.structs.replace(made(), other_windows=True))
     shown = capsys.readouterr().out
     assert re.search(r"^share of LLM sites\t.*\t[-+]\d+\.\d \*\t", shown, re.MULTILINE), shown
     assert shown.count("* of different windows: not caused by the rules alone") == 1
-    show(made(), texts=False)
+    show(made())
     shown = capsys.readouterr().out
     assert "*" not in shown
     said_as_by_rate = {f"{name}: {text_of(side.estimate.remarks)}" for name, side in (("A", made().a), ("B", made().b))}
     assert said_as_by_rate <= set(shown.splitlines())
-
-
-def test_a_long_text_is_cut_and_says_so(farmwatch: Runner, tmp_path: Path, no_weights: None) -> None:
-    """On the terminal a text ends after 2000 characters, with its full length; --out has all of it."""
-    url = log_with(tmp_path, [page(1, 70, text="word " * 1000 + "end"), page(2)])
-    ran = farmwatch("compare", A, B, "--log", url, "--text", "--out", tmp_path / "sample.jsonl")
-    assert "[2000 of 5003 characters; --json and --out have all]" in ran.out
-    assert ran.out.count("word") == 400
-    assert json.loads((tmp_path / "sample.jsonl").read_text())["text"].endswith("word end")
 
 
 def test_rules_that_neither_ruleset_has_in_force_are_not_shown(farmwatch: Runner, two_runs: str) -> None:
@@ -102,7 +86,7 @@ def test_rules_that_neither_ruleset_has_in_force_are_not_shown(farmwatch: Runner
 
 
 def test_a_sample_of_0_lists_no_strata(farmwatch: Runner, two_runs: str) -> None:
-    """With --sample 0 the counts of each kind are left out."""
+    """With --sample 0 the counts of each kind are omitted."""
     ran = farmwatch("compare", A, B, "--log", two_runs, "--sample", "0")
     assert "shown" not in ran.out and "0 of 20 flips" not in ran.out
     one = farmwatch("compare", A, B, "--log", two_runs, "--sample", "1").out
@@ -114,7 +98,7 @@ def test_a_terminal_of_80_columns_is_enough(farmwatch: Runner, two_runs: str, mo
     for name, value in (("COLUMNS", "80"), ("NO_COLOR", "1"), ("TERM", "xterm")):
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    ran = farmwatch("compare", A, B, "--log", two_runs, "--text")
+    ran = farmwatch("compare", A, B, "--log", two_runs)
     assert ran.code == 0 and "\x1b[31m" not in ran.out
     lines = re.sub(r"\x1b\[[0-9;]*m", "", ran.out).splitlines()
     assert any("LLM sites of classifiable" in line for line in lines)
@@ -209,9 +193,12 @@ def test_numbers_out_of_range_are_refused(farmwatch: Runner, two_runs: str, more
 
 
 def test_missing_things_are_reported(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
-    """An unknown run is a problem (1); an output file that cannot be written, or a missing log, is 3."""
+    """An unknown run is a problem (1), a missing log or folder is 3; a file that exists is not overwritten (2)."""
     unknown = farmwatch("compare", A, "nobody", "--log", two_runs)
     assert (unknown.code, "there is no run 'nobody'" in unknown.err) == (1, True)
-    ran = farmwatch("compare", A, B, "--log", "sqlite:/no/such/log", "--out", tmp_path / "no" / "file.jsonl")
-    assert (ran.code, "--out" in ran.err, "cannot be written" in ran.err) == (3, True, True)  # before the log is read
+    (tmp_path / "mine").write_text("mine")
+    for file, code, said in (("mine", 2, "exists: name another file"), ("no/file.jsonl", 3, "there is no folder")):
+        ran = farmwatch("compare", A, B, "--log", "sqlite:/no/such/log", "--out", tmp_path / file)
+        assert (ran.code, said in ran.err) == (code, True)  # before the log is read
+    assert (tmp_path / "mine").read_text() == "mine"
     assert farmwatch("compare", A, B, "--log", f"sqlite:{tmp_path / 'nothing'}").code == 3

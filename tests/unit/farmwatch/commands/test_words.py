@@ -40,25 +40,17 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "log copy --from sqlite:crawled --to sqlite:copied",
         "log copy --from sqlite:crawled --to sqlite:copied",
     ],
-    "crawl": [
-        "crawl --dry-run",
-        "crawl",
-        "crawl pause --why owner asked",
-        "crawl pause",
-        "crawl --dry-run --site kept.site.test",
-        "crawl resume",
-    ],
+    "crawl": ["crawl --dry-run", "crawl", "crawl pause --why owner asked", "crawl pause", "crawl resume"],
     "cutover": [
         "cutover none --config runs.toml",
         "cutover --back --config runs.toml",
         "cutover mine --config runs.toml",
         "cutover mine --partial --why shorter articles --operator ann --config runs.toml",
         "cutover --back --operator ann --config runs.toml",
-        "cutover --list --config runs.toml",
+        "cutover --config runs.toml",
     ],
     "log-dead": [
         "log dead list",
-        "log dead list --each",
         "log dead show 0/0",
         "log dead retry",
         "log dead retry --all",
@@ -70,7 +62,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
     "lab-estimate": ["lab estimate sites.jsonl", "lab estimate bad.jsonl"],
     "crawl-exclude": [
         "crawl exclude other.test www.kept.site.test --why asked",
-        "crawl exclude --list",
+        "crawl exclude",
         "crawl exclude *.test",
         "crawl exclude --remove other.test",
         "crawl exclude --remove none.test",
@@ -84,7 +76,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
     "crawl-frontier": [
         "crawl frontier",
         "crawl frontier --site kept.site.test",
-        "crawl frontier --parked",
+        "crawl frontier --where state=parked",
         "crawl frontier --site none.test",
     ],
     "log-import": [
