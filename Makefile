@@ -62,8 +62,9 @@ image: $(STAMP) $(TOOLS)             ## the container image in a bare root, Kust
 dashboards: $(STAMP)                 ## dashboards and rules, from the tables in dashboards/
 	$(BIN)/python -m dashboards
 
-screenshots: $(STAMP) chromium       ## the pictures of the console in README.md and the docs, of the demo's log
+screenshots: $(STAMP) chromium prometheus ## the pictures of the console and of the dashboards in README.md and the docs
 	$(BIN)/python -m tests.browser.screenshots docs/images
+	$(BIN)/python -m tests.tools.dashboard_pictures docs/images
 
 prometheus:                          # Debian's, and systemd's tool: tests are skipped without, but for FARMWATCH_REQUIRE_PROMETHEUS=1
 	@tests/ops/install.sh || echo "make: no Prometheus and systemd-analyze: their tests are skipped" >&2

@@ -211,8 +211,6 @@ _LOG = (
           "rate(farmwatch_log_records_total[@rate])")),
     Panel("How long does a batch take?", "From its first record to the commit.", "s",
           _quantiles("farmwatch_stage_duration_seconds", "stage")),
-    Panel("How much CPU does the log take?", "Seconds a second.", "short", _by("role, operation",
-          "rate(farmwatch_log_cpu_seconds_total[@rate])")),
     Panel("How often do partitions change hands?", "In an hour; a start is one change.", "short", _by("role",
           "increase(farmwatch_log_rebalances_total[1h])")),
 )

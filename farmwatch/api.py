@@ -30,6 +30,7 @@ from farmwatch.pipes.score_lines import (
 )
 from farmwatch.share.current_rate import current_rate
 from farmwatch.share.page_lines import PAGE_COLUMNS, page_lines
+from farmwatch.share.review_labels import read_review
 from farmwatch.share.words import share_columns
 from farmwatch.tables.arrow import arrow_table, load_pyarrow
 from filters.rules.ruleset import load_ruleset
@@ -41,6 +42,7 @@ from scoring.estimate.error_counts import ErrorCounts
 from scoring.interface import name_of
 from scoring.rates.canary import is_canary
 from scoring.rates.groups import SPLITS
+from scoring.rates.settings import RateSettings
 from scoring.sites.settings import TallySettings
 from scoring.stages.pipes import SiteVerdictLine, estimate_sites
 from stream.log.contract import Log, wall_ms
@@ -174,12 +176,17 @@ def tally(scores: Iterable[Row], detector: str = "", settings: TallySettings = _
     return judge_sites(flags, settings)
 
 
-def estimate(sites: Iterable[Row], errors: ErrorCounts | None = None, confidence: float = 0.95) -> ShareEstimate:
+def estimate(
+    sites: Iterable[Row], errors: ErrorCounts | None = None, confidence: float = 0.95, review: str | Path = ""
+) -> ShareEstimate:
     """The share of sites: rows with verdict, perhaps site, scored, flagged, queries. `errors` correct the judged share.
+
+    `review`: a file or folder of labels, as in rate.review.
 
     Raises PooledDetectors for rows of several runs, rulesets, detectors or site methods; BadParameters, UsageError.
     """
-    return ShareEstimate.of_line(estimate_sites(rows_as(SiteVerdictLine, sites), errors, confidence))
+    labels = read_review(RateSettings(review=str(review)), wall_ms())
+    return ShareEstimate.of_line(estimate_sites(rows_as(SiteVerdictLine, sites), errors, confidence, labels))
 
 
 @contextmanager

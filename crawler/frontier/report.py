@@ -1,6 +1,6 @@
 """Reports on a frontier: totals, queues, parked and stopped sites with their reasons, and single sites.
 
-Reads the committed state once, in pages. Memory is bounded by the lines shown and `domains_kept` names.
+Reads the committed state once, in pages. Memory is bounded by the lines shown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from crawler.frontier.rows import (
     beyond_site,
     is_queue_key,
     is_site_key,
-    queue_prefix,
     refuse_other_format,
     robots_key,
     site_key,
@@ -42,7 +41,7 @@ from stream.schema.topics import FRONTIER_STORE
 T = TypeVar("T")
 
 _PAGE = 1000  # rows read at a time
-_STATES = ("active", "parked", "resting", "stopped")
+STATES = ("active", "parked", "resting", "stopped")
 QUEUES = {Priority.HIT: "hits", Priority.SITEMAP: "sitemaps", Priority.LINK: "links", Priority.AGAIN: "again"}
 
 
@@ -79,31 +78,20 @@ class FrontierSiteLine(msgspec.Struct, frozen=True, kw_only=True):
     urls: dict[str, int] = {}  # status -> URLs
 
 
-class DomainLine(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of sites of a registrable domain. With `at_least` there may be a few more."""
-
-    domain: str
-    sites: int
-    at_least: bool = False
-
-
 @dataclass(slots=True)
 class FrontierReport:
     """A report on a whole frontier."""
 
-    sites: dict[str, int] = field(default_factory=dict)  # state -> sites
+    sites: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STATES, 0))  # state -> sites
     due: int = 0  # active sites that are due now, also those in flight
-    urls: dict[str, int] = field(default_factory=dict)  # status -> URLs
     queued: int = 0  # URLs
-    queued_in: dict[str, int] = field(default_factory=dict)  # hits | sitemaps | links | again -> URLs
     fetched: int = 0  # pages
-    parked_reasons: dict[str, int] = field(default_factory=dict)  # reason -> sites
-    stopped_reasons: dict[str, int] = field(default_factory=dict)  # reason -> sites
+    parked_reasons: Counter[str] = field(default_factory=Counter)  # reason -> sites
+    stopped_reasons: Counter[str] = field(default_factory=Counter)  # reason -> sites
     oldest_due: list[FrontierSiteLine] = field(default_factory=list)  # the longest waiting first
     parked_sites: list[FrontierSiteLine] = field(default_factory=list)  # the next to resume first
     stopped_sites: list[FrontierSiteLine] = field(default_factory=list)  # the last one first
     revisits: list[FrontierSiteLine] = field(default_factory=list)  # of resting sites, the next first
-    domains: list[DomainLine] = field(default_factory=list)  # the largest first
 
 
 def _site_line(store: SiteStore, row: SiteRow) -> FrontierSiteLine:
@@ -128,99 +116,46 @@ def _site_line(store: SiteStore, row: SiteRow) -> FrontierSiteLine:
     )
 
 
-class FrontierReader:
-    """Builds a report, partition by partition."""
-
-    def __init__(
-        self,
-        settings: CrawlSettings,
-        now_ms: int,
-        limit: int | None,
-        domain_of: Callable[[str], str],
-        domains_kept: int = 20_000,
-    ) -> None:
-        """Lists hold at most `limit` lines (None: all); `domain_of` returns a host's registrable domain."""
-        self._settings = settings
-        self._now = now_ms
-        self._domain_of = domain_of
-        self._domains_kept = domains_kept
-        self._report = FrontierReport(
-            sites=dict.fromkeys(_STATES, 0),
-            urls={status.label: 0 for status in Status},
-            queued_in=dict.fromkeys(QUEUES.values(), 0),
-        )
-        self._oldest = Shortlist[FrontierSiteLine](limit, lambda line: (line.due_at, line.site))
-        self._parked = Shortlist[FrontierSiteLine](limit, lambda line: (line.parked_until, line.site))
-        self._stopped = Shortlist[FrontierSiteLine](limit, lambda line: (-line.stopped_at, line.site))
-        self._revisits = Shortlist[FrontierSiteLine](limit, lambda line: (line.revisit_at, line.site))
-        self._reasons: dict[str, Counter[str]] = {"parked": Counter(), "stopped": Counter()}
-        self._domains: Counter[str] = Counter()
-        self._dropped = 0
-        self._limit = limit
-
-    def add(self, state: StateReader) -> None:
-        """Read a partition. Raises OldFrontier."""
-        require_readable(state)
-        store = SiteStore(KeyedState(state), self._settings, self._now)
-        for _, value in sites_of(state):
-            row = store.look(value)
-            self._count(_site_line(store, row))
-            for key, _ in rows_of(state, queue_prefix(row.site)) if row.queued else ():
-                self._report.queued += 1
-                self._report.queued_in[QUEUES[Priority(key[-9])]] += 1  # before the number
-
-    def report(self) -> FrontierReport:
-        """The report on the partitions read so far."""
-        report = self._report
-        report.parked_reasons = dict(self._reasons["parked"].most_common())
-        report.stopped_reasons = dict(self._reasons["stopped"].most_common())
-        report.oldest_due, report.parked_sites = self._oldest.lines(), self._parked.lines()
-        report.stopped_sites, report.revisits = self._stopped.lines(), self._revisits.lines()
-        largest = heapq.nsmallest(
-            self._limit or len(self._domains), self._domains.items(), key=lambda item: (-item[1], item[0])
-        )
-        report.domains = [DomainLine(domain=name, sites=count, at_least=self._dropped > 0) for name, count in largest]
-        return report
-
-    def _count(self, line: FrontierSiteLine) -> None:
-        report = self._report
-        report.sites[line.state] += 1
-        report.fetched += line.fetched
-        for status, urls in line.urls.items():
-            report.urls[status] += urls
-        # exact up to `domains_kept` names; beyond, at most `_dropped` too low (Misra and Gries 1982)
-        self._domains[self._domain_of(line.site)] += 1
-        if len(self._domains) > self._domains_kept:
-            self._dropped += 1
-            self._domains = Counter({name: count - 1 for name, count in self._domains.items() if count > 1})
-        if line.state == "parked":
-            self._reasons["parked"][line.parked_why] += 1
-            self._parked.add(line)
-        elif line.state == "stopped":
-            self._reasons["stopped"][line.stopped_why] += 1
-            self._stopped.add(line)
-        elif line.state == "resting" and line.revisit_at:
-            self._revisits.add(line)
-        if line.state == "active" and line.due_at <= self._now:
-            report.due += 1
-            self._oldest.add(line)
+def lines_of(state: StateReader, settings: CrawlSettings, now_ms: int) -> Iterator[FrontierSiteLine]:
+    """The sites of a partition. Raises OldFrontier."""
+    require_readable(state)
+    store = SiteStore(KeyedState(state), settings, now_ms)
+    for _, value in sites_of(state):
+        yield _site_line(store, store.look(value))
 
 
-def read_frontier(
-    log: Log,
-    settings: CrawlSettings,
-    now_ms: int,
-    limit: int | None,
-    domain_of: Callable[[str], str],
-    on_partition: Callable[[], None] = lambda: None,
-) -> FrontierReport:
-    """Report on the whole frontier, lists of at most `limit` lines. Raises as `Log.read_state`."""
-    reader = FrontierReader(settings, now_ms, limit, domain_of)
+def frontier_lines(log: Log, settings: CrawlSettings, now_ms: int) -> Iterator[FrontierSiteLine]:
+    """All sites of the frontier, a partition after the other. Raises as `Log.read_state`."""
     for partition in range(log.topics().get(f"state.{FRONTIER_STORE}", 0)):
         with log.read_state(FRONTIER_STORE, partition) as state:
-            reader.add(state)
-        on_partition()
-    return reader.report()
+            yield from lines_of(state, settings, now_ms)
+
+
+def report_on(lines: Iterable[FrontierSiteLine], now_ms: int, limit: int | None) -> FrontierReport:
+    """Sum up the sites; lists have at most `limit` lines (None: all)."""
+    report = FrontierReport()
+    due = Shortlist[FrontierSiteLine](limit, lambda line: (line.due_at, line.site))
+    parked = Shortlist[FrontierSiteLine](limit, lambda line: (line.parked_until, line.site))
+    stopped = Shortlist[FrontierSiteLine](limit, lambda line: (-line.stopped_at, line.site))
+    revisits = Shortlist[FrontierSiteLine](limit, lambda line: (line.revisit_at, line.site))
+    for line in lines:
+        report.sites[line.state] += 1
+        report.fetched += line.fetched
+        report.queued += line.queued
+        if line.state == "parked":
+            report.parked_reasons[line.parked_why] += 1
+            parked.add(line)
+        elif line.state == "stopped":
+            report.stopped_reasons[line.stopped_why] += 1
+            stopped.add(line)
+        elif line.state == "resting" and line.revisit_at:
+            revisits.add(line)
+        elif line.state == "active" and line.due_at <= now_ms:
+            report.due += 1
+            due.add(line)
+    report.oldest_due, report.parked_sites = due.lines(), parked.lines()
+    report.stopped_sites, report.revisits = stopped.lines(), revisits.lines()
+    return report
 
 
 class Shortlist(Generic[T]):

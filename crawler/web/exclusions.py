@@ -25,7 +25,10 @@ _HOSTS = 65_536  # answers remembered
 def exclusion_of(named: str) -> str:
     """An exclusion as the log spells it; a host may be given in capitals or as a URL. Raises UnusableUrl."""
     if "*" not in named:
-        return site_of(named if "://" in named else f"http://{named}/")
+        host = site_of(named if "://" in named else f"http://{named}/")
+        if "." not in host:
+            raise UnusableUrl("the name of a host has a dot")
+        return host
     pattern = named.strip().lower().rstrip(".")  # no host of the crawl ends in a dot
     if not _PATTERN.fullmatch(pattern):
         raise UnusableUrl(f"a pattern has letters, digits, '.', '-', '_' and '*' only: {named[:200]!r}")

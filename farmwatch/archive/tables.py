@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Literal
 
@@ -21,7 +21,6 @@ from replay.runs.lookup import names_to_read
 from scoring.rates.canary import is_canary
 from stream.log.contract import Log
 from stream.schema.records import Hit, Page, Record, Score, Verdict
-from stream.schema.runs import shown_run
 from stream.schema.topics import HITS, PAGES, SCORES
 from stream.text.times import day_ms
 from stream.text.user_errors import NotFound
@@ -55,13 +54,12 @@ def columns_of_table(what: What, html_cap_bytes: int) -> list[Column[Any]]:
     """The columns of a table; the text of a page above the cap is null."""
     match what:
         case "hits":
-            return columns_of(Hit, renamed={"id": "hit_id"})
+            return columns_of(Hit, id={"name": "hit_id"})
         case "pages":
             html: Column[Page] = Column("html", "text", lambda page: html_of(page, html_cap_bytes))
-            return [*columns_of(Page, "body", "headers", renamed={"id": "fetch_id"}), html]
+            return [*columns_of(Page, "body", "headers", id={"name": "fetch_id"}), html]
         case "verdicts":
-            columns = columns_of(Verdict, renamed={"id": "fetch_id"})
-            return [replace(c, of=lambda v: shown_run(v.run)) if c.name == "run" else c for c in columns]
+            return columns_of(Verdict, id={"name": "fetch_id"})
         case "scores":
             return columns_of(Score, "id")
         case "sites":

@@ -12,6 +12,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.share.words import sentence
 from replay.rows.site_table import read_sites
+from scoring.estimate.intervals import Interval
 from scoring.rates.canary import is_canary
 from scoring.rates.canary_counts import CanarySummary, by_canaries, recent_canaries
 from scoring.rates.versions import Versions, comparable
@@ -38,6 +39,10 @@ class MeasuredCanaries(NamedTuple):
     sent: int  # sites of a round
     warning: str
 
+    @property
+    def shares(self) -> dict[str, Interval]:
+        return self.summary.shares()
+
     def fields(self) -> dict[str, Any]:
         """As JSON."""
         return {
@@ -45,7 +50,7 @@ class MeasuredCanaries(NamedTuple):
             "sites": self.summary.sites,
             "pages": msgspec.to_builtins(self.summary.pages),
             "counts": msgspec.to_builtins(self.summary.counts),
-            "shares": {kind: share._asdict() for kind, share in self.summary.shares().items()},
+            "shares": {kind: share._asdict() for kind, share in self.shares.items()},
             "last_at": self.summary.last_at,
             "present_round": {"sent": self.sent, "through": self.through},
             "correction": self.correction,
@@ -64,11 +69,8 @@ def read_canary_lines(
     lines = []
     for versions, of in comparable(rows) if rows else ():
         summary = recent_canaries(config.rate, of, now_ms)
-        if config.rate.errors is not None:
-            said = "rates are corrected by rate.errors, not by canaries"
-        else:
-            remark = by_canaries(summary).remark
-            said = sentence(remark) if remark else "no canary has come through lately"
+        remark = by_canaries(summary).remark
+        said = sentence(remark) if remark else "no canary has come through lately"
         through = sum(row.site in present and row.pages > 0 for row in of)
         warning = caveats(config, [versions.detector])[versions.detector]
         lines.append(MeasuredCanaries(versions, summary, said, through, len(sent), warning))

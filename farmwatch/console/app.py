@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from importlib.resources import files
+from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 import structlog
@@ -23,7 +23,7 @@ from yarl import URL
 from crawler.errors import UnusableUrl
 from farmwatch.console.access import Access, Handler, secured
 from farmwatch.console.actions import ACTIONS, Action, Desk
-from farmwatch.console.drawings import DRAWINGS, Drawing, reason_parts, saved, verdict_parts
+from farmwatch.console.drawings import DRAWINGS, Drawing, reason_parts, saved, static_text, verdict_parts
 from farmwatch.console.jobs import Working
 from farmwatch.console.live import PATH as EVENTS
 from farmwatch.console.live import events
@@ -52,38 +52,48 @@ _STATIC = {  # file -> its type
 Load = Callable[[Query], Data]
 
 
+class View(NamedTuple):
+    """A page: how its data is found, the fields that its address may have, and how the data of its file is found."""
+
+    load: Load
+    fields: tuple[str, ...] = ()
+    whole: Load | None = None
+
+
 def application(console: Console, access: Access, request_s: float = _REQUEST_S) -> web.Application:
     """The application; every answer passes `access`. A request, and the sending of its answer, may take `request_s`."""
     templates = _environment(access, console)
     app = web.Application(middlewares=[_guard(access, templates, request_s)], client_max_size=64 * 1024)
+    of_sites = ("search", "verdict", "source", "detector", "least", "label", "sort", "reverse", "after")
     views = {  # the name is that of the address, with .json of its twin, and of the template
-        "answer": console.answer,
-        "flow": console.state.flow,
-        "sites": console.lists.sites,
-        "site": console.lists.site,
-        "pages": console.lists.pages,
-        "page": console.page,
-        "templates": console.templates,
-        "crawl": console.crawl,
-        "frontier": console.frontier,
-        "runs": console.runs.runs,
-        "compare": console.runs.compare,
-        "label": console.runs.labels.label,
-        "rulesets": console.runs.rulesets,
-        "letters": console.state.letters,
-        "letter": console.state.letter,
-        "health": console.state.health,
+        "answer": View(console.answer, ("by",), console.answer),
+        "flow": View(console.state.flow),
+        "sites": View(console.lists.sites, of_sites, partial(console.lists.sites, limit=ALL)),
+        "site": View(console.lists.site, ("site", "after")),
+        "pages": View(console.lists.pages, ("kind", "why", "after"), partial(console.lists.pages, limit=ALL)),
+        "page": View(console.page, ("url", "ruleset")),
+        "templates": View(console.templates, ("id",)),
+        "crawl": View(console.crawl, ("already",)),
+        "frontier": View(console.frontier),
+        "runs": View(console.runs.runs, ("already",)),
+        "compare": View(console.runs.compare, ("a", "b")),
+        "label": View(console.runs.labels.label, ("of", "a", "b", "by", "after", "at", "already")),
+        "rulesets": View(console.runs.rulesets, ("a", "b")),
+        "letters": View(console.state.letters, ("settled", "refused")),
+        "letter": View(console.state.letter, ("id",)),
+        "health": View(console.state.health, ("doctor",)),
     }
     get, post, other = (
         partial(add, expect_handler=_ignore)
         for add in (app.router.add_get, app.router.add_post, partial(app.router.add_route, "*"))
     )
     get("/", _to_answer)
-    for name, load in views.items():
-        get(f"/{name}", partial(_html, f"{name}.html", load, templates, console.version))
-        get(f"/{name}.json", partial(_twin, load))
-    for name in ("sites", "pages"):
-        get(f"/{name}.csv", partial(_csv, name, getattr(console.lists, name), templates))
+    for name, view in views.items():
+        get(f"/{name}", partial(_html, f"{name}.html", view, templates, console.version))
+        get(f"/{name}.json", partial(_twin, view))
+        if view.whole is not None:
+            file = view._replace(load=partial(_with_file, name, view.whole))
+            get(f"/{name}.csv", partial(_csv, name, file, templates))
     for name, drawing in DRAWINGS.items():
         get(f"/{name}.svg", partial(_picture, drawing, views[drawing.view], templates))
     for name, kind in _STATIC.items():
@@ -170,7 +180,7 @@ async def _take_token(access: Access, templates: Environment, request: web.Reque
 
 
 async def _act(
-    action: Action, desk: Desk, access: Access, templates: Environment, views: Mapping[str, Load], request: web.Request
+    action: Action, desk: Desk, access: Access, templates: Environment, views: Mapping[str, View], request: web.Request
 ) -> web.Response:
     form = await _form(request)
     if not access.is_own_form(form.get("form_token", "")):
@@ -183,14 +193,14 @@ async def _act(
 
 
 async def _shown_again(
-    views: Mapping[str, Load], templates: Environment, request: web.Request, form: Mapping[str, str], error: Exception
+    views: Mapping[str, View], templates: Environment, request: web.Request, form: Mapping[str, str], error: Exception
 ) -> web.Response:
     """The page of a form that changed nothing, with the reason and what was written in the form."""
     before = _before(request)
     name = before.path.strip("/")
     if name in views:
         with suppress(FarmwatchError, UnusableUrl, Working, sqlite3.Error):
-            data = await asyncio.to_thread(views[name], before.query)
+            data = await asyncio.to_thread(views[name].load, before.query)
             shown = {**data, "problem": in_full(error), "sent": form}
             return _page(f"{name}.html", templates, shown, request, _status_of(error), before)
     return _refused(templates, request, _status_of(error), in_full(error))
@@ -198,6 +208,8 @@ async def _shown_again(
 
 def _refused(templates: Environment, request: web.Request, status: int, why: str) -> web.Response:
     """A form that changed nothing, or an address that is none, with the way back to the page before."""
+    if request.path.endswith(".json"):
+        return web.json_response({"error": why}, status=status)
     data = {"error": why, "back": _before(request).raw_path_qs}
     return _page("refused.html", templates, data, request, status)
 
@@ -233,45 +245,50 @@ async def _to_answer(_: web.Request) -> web.Response:
 
 
 async def _html(
-    template: str, load: Load, templates: Environment, version: Callable[[], int], request: web.Request
+    template: str, view: View, templates: Environment, version: Callable[[], int], request: web.Request
 ) -> web.Response:
     shown = version()  # before what it shows
-    status, data = await _load(load, request)
+    status, data = await _load(view, request)
     name = {200: template, 202: "working.html"}.get(status, "refused.html")
     came_from = _before(request).raw_path_qs
     return _page(name, templates, {**data, "version": shown, "came_from": came_from}, request, status)
 
 
-async def _twin(load: Load, request: web.Request) -> web.Response:
-    status, data = await _load(load, request)
+async def _twin(view: View, request: web.Request) -> web.Response:
+    status, data = await _load(view, request)
     return web.json_response(data, status=status, dumps=partial(json.dumps, ensure_ascii=False))
 
 
-async def _csv(name: str, load: Callable[..., Data], templates: Environment, request: web.Request) -> web.Response:
+def _with_file(name: str, load: Load, query: Query) -> Data:
+    return {"file": csv_of(name, load(query))}
+
+
+async def _csv(name: str, view: View, templates: Environment, request: web.Request) -> web.Response:
     """All rows of a list under the names of its JSON twin, from where the page begins."""
-    status, data = await _load(partial(load, limit=ALL), request)
+    status, data = await _load(view, request)
     if status != 200:
         return _page("refused.html", templates, data, request, status)
-    body = await asyncio.to_thread(csv_of, name, data[name])
     headers = {"Content-Disposition": f'attachment; filename="farmwatch-{name}.csv"'}
-    return web.Response(body=body, content_type="text/csv", charset="utf-8", headers=headers)
+    return web.Response(body=data["file"], content_type="text/csv", charset="utf-8", headers=headers)
 
 
-async def _picture(drawing: Drawing, load: Load, templates: Environment, request: web.Request) -> web.Response:
+async def _picture(drawing: Drawing, view: View, templates: Environment, request: web.Request) -> web.Response:
     """A picture of a page as a file."""
-    status, data = await _load(load, request)
+    status, data = await _load(view, request)
     if status != 200:
         return _page("working.html" if status == 202 else "refused.html", templates, data, request, status)
     if not (picture := drawing.save(data)):
         raise web.HTTPNotFound
     headers = {"Content-Disposition": f'attachment; filename="farmwatch-{request.path.strip("/")}"'}
-    text = saved(picture, _static_text("pictures.css"))
-    return web.Response(text=text, content_type="image/svg+xml", headers=headers)
+    return web.Response(text=saved(picture), content_type="image/svg+xml", headers=headers)
 
 
-async def _load(load: Load, request: web.Request) -> tuple[int, Data]:
+async def _load(view: View, request: web.Request) -> tuple[int, Data]:
+    if unknown := [name for name in request.query if name not in view.fields]:
+        known = f"it has {', '.join(view.fields)}" if view.fields else "it has none"
+        return 400, {"error": f"{request.path} has no field {unknown[0][:40]!r}: {known}"}
     try:
-        return 200, await asyncio.to_thread(load, request.query)
+        return 200, await asyncio.to_thread(view.load, request.query)
     except Working as work:
         return 202, {"working": str(work)}
     except (FarmwatchError, UnusableUrl) as error:
@@ -305,11 +322,7 @@ def _page(
 
 
 async def _static(name: str, kind: str, _: web.Request) -> web.Response:
-    return web.Response(text=_static_text(name), content_type=kind)
-
-
-def _static_text(name: str) -> str:
-    return files("farmwatch.console").joinpath("static", name).read_text(encoding="utf-8")
+    return web.Response(text=static_text(name), content_type=kind)
 
 
 def _environment(access: Access, console: Console) -> Environment:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -28,13 +29,18 @@ class Drawing(NamedTuple):
     save: Draw
 
 
-def saved(picture: Markup, style: str) -> str:
+def static_text(name: str) -> str:
+    """A file that the console serves as it is."""
+    return files("farmwatch.console").joinpath("static", name).read_text(encoding="utf-8")
+
+
+def saved(picture: Markup) -> str:
     """A picture as a file of its own, with its colours."""
     head, _, rest = str(picture).partition(">")
     height = int(re.findall(r'height="(\d+)"', head)[0]) + 2 * _MARGIN
     start = f'<svg xmlns="http://www.w3.org/2000/svg" width="{_SAVED + 2 * _MARGIN}" height="{height}">'
     inner = head.replace("<svg", f'<svg x="{_MARGIN}" y="{_MARGIN}" width="{_SAVED}"', 1)
-    return f"{start}<style>{style}</style>{inner}>{rest}</svg>\n"
+    return f"{start}<style>{static_text('pictures.css')}</style>{inner}>{rest}</svg>\n"
 
 
 def _names(lines: Sequence[Data]) -> list[str]:

@@ -1,26 +1,20 @@
-"""The tables of the console's index, and how a record changes them. Of dead letters it has places and reasons."""
+"""The tables of the console's index, and how a record changes them."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from msgspec.json import encode as to_json
 
 from farmwatch.explain.page_records import FeaturesHead
 from farmwatch.share.page_lines import PageHead, VerdictHead
 from farmwatch.upkeep.console_files import INDEX_VERSION, SITE_TABLES
-from replay.rows.dead_letters import LetterState, group_of
-from stream.log.contract import Log, Message
-from stream.processing.retries import settlement_of
-from stream.processing.topic_reader import dead_letters_of, records_of, rows_of
-from stream.schema.forgotten import site_of_key
-from stream.schema.projection import projection_of
-from stream.schema.records import Record, Score, SiteState
+from stream.log.contract import Message
+from stream.processing.topic_reader import records_of, rows_of
+from stream.schema.records import Score, SiteState
 from stream.schema.runs import RunNames
-from stream.schema.topics import DEAD_LETTERS, PAGES, RETRIES, SCORES
+from stream.schema.topics import PAGES, SCORES
 
 Readers = Mapping[str, Callable[[sqlite3.Connection, Sequence[Message]], None]]  # by topic
 
@@ -60,34 +54,33 @@ CREATE TRIGGER site_goes AFTER DELETE ON site BEGIN
 END;
 CREATE TABLE page (site TEXT, page_id TEXT, url TEXT NOT NULL, partition INTEGER NOT NULL,
     fetched_at INTEGER NOT NULL DEFAULT 0, page_at INTEGER, outcome TEXT NOT NULL DEFAULT '',
-    reason TEXT NOT NULL DEFAULT '', verdict TEXT NOT NULL DEFAULT '', first_failed TEXT NOT NULL DEFAULT '',
-    text_digest TEXT NOT NULL DEFAULT '',
+    reason TEXT NOT NULL DEFAULT '', found_by TEXT NOT NULL DEFAULT '', verdict TEXT NOT NULL DEFAULT '',
+    first_failed TEXT NOT NULL DEFAULT '', failed TEXT, text_digest TEXT NOT NULL DEFAULT '',
     kind TEXT AS (CASE WHEN verdict <> '' THEN verdict ELSE outcome END),
     why TEXT AS (CASE WHEN verdict <> '' THEN first_failed ELSE reason END),
     PRIMARY KEY (site, page_id)) WITHOUT ROWID;
 CREATE INDEX page_by_kind ON page (kind, why);
 CREATE TABLE outcome (kind TEXT, why TEXT, pages INTEGER NOT NULL, PRIMARY KEY (kind, why)) WITHOUT ROWID;
-CREATE TRIGGER page_comes AFTER INSERT ON page BEGIN
+CREATE TRIGGER page_comes AFTER INSERT ON page WHEN NOT_CANARY_NEW BEGIN
     INSERT INTO outcome VALUES (new.kind, new.why, 1) ON CONFLICT DO UPDATE SET pages = pages + 1;
 END;
-CREATE TRIGGER page_changes AFTER UPDATE ON page WHEN (old.kind, old.why) <> (new.kind, new.why) BEGIN
+CREATE TRIGGER page_changes AFTER UPDATE ON page
+    WHEN (old.kind, old.why) <> (new.kind, new.why) AND NOT_CANARY_NEW BEGIN
     UPDATE outcome SET pages = pages - 1 WHERE (kind, why) = (old.kind, old.why);
     INSERT INTO outcome VALUES (new.kind, new.why, 1) ON CONFLICT DO UPDATE SET pages = pages + 1;
 END;
-CREATE TRIGGER page_goes AFTER DELETE ON page BEGIN
+CREATE TRIGGER page_goes AFTER DELETE ON page WHEN NOT_CANARY_OLD BEGIN
     UPDATE outcome SET pages = pages - 1 WHERE (kind, why) = (old.kind, old.why);
 END;
 CREATE TABLE visit (site TEXT, at INTEGER, page_id TEXT NOT NULL, epoch TEXT NOT NULL, error TEXT NOT NULL,
     PRIMARY KEY (site, at)) WITHOUT ROWID;
 CREATE TABLE judged (site TEXT, page_id TEXT, at INTEGER, PRIMARY KEY (site, page_id, at)) WITHOUT ROWID;
-CREATE TABLE score (site TEXT, text_digest TEXT, detector TEXT, at INTEGER NOT NULL, p_llm REAL, flag INTEGER,
-    abstain TEXT NOT NULL, PRIMARY KEY (site, text_digest, detector)) WITHOUT ROWID;
-CREATE TABLE letter (stage TEXT, run TEXT, reason TEXT, partition INTEGER, at INTEGER, site TEXT NOT NULL,
-    time_ms INTEGER NOT NULL, PRIMARY KEY (stage, run, reason, partition, at)) WITHOUT ROWID;
-CREATE TABLE settlement (partition INTEGER, letter INTEGER, site TEXT NOT NULL, retry_at INTEGER,
-    PRIMARY KEY (partition, letter)) WITHOUT ROWID;
+CREATE TABLE score (site TEXT, text_digest TEXT, detector TEXT, at INTEGER NOT NULL, score REAL, p_llm REAL,
+    flag INTEGER, abstain TEXT NOT NULL, PRIMARY KEY (site, text_digest, detector)) WITHOUT ROWID;
 """.replace("SITE_ORDERS", _ORDERS)
     .replace("SITE_SOURCES", _SITE_SOURCES)
+    .replace("NOT_CANARY_NEW", NOT_CANARY_SITE.replace("site", "new.site"))
+    .replace("NOT_CANARY_OLD", NOT_CANARY_SITE.replace("site", "old.site"))
     .replace("NOT_CANARY", NOT_CANARY_SITE)
 )
 _DROPS = "".join(
@@ -96,21 +89,9 @@ _DROPS = "".join(
 MAKE = f"BEGIN; {_DROPS} {_TABLES} PRAGMA user_version = {INDEX_VERSION}; COMMIT;"
 
 
-@projection_of(SiteState)
-class SiteCounts(Record, frozen=True, kw_only=True):
-    """The counts of a site's row."""
-
-    verdict: str = ""
-    hits: int = 0
-    pages: int = 0
-    articles: int = 0
-    scored: int = 0
-
-
 def readers(names: RunNames) -> Readers:
     """Topic of the live run -> what takes its records."""
     return {
-        **LETTER_READERS,
         names.sites: _take_sites,
         PAGES: _take_pages,
         names.features: _take_features,
@@ -138,12 +119,12 @@ def _take_sites(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
 def _take_pages(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
     """A page that did not change on a later visit keeps the record with its body."""
     query = """
-        INSERT INTO page (site, page_id, url, partition, fetched_at, page_at, outcome, reason)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET fetched_at = excluded.fetched_at,
-            page_at = excluded.page_at, outcome = excluded.outcome, reason = excluded.reason
-            WHERE excluded.outcome <> 'unchanged'"""
+        INSERT INTO page (site, page_id, url, partition, fetched_at, page_at, outcome, reason, found_by)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET fetched_at = excluded.fetched_at,
+            page_at = excluded.page_at, outcome = excluded.outcome, reason = excluded.reason,
+            found_by = excluded.found_by WHERE excluded.outcome <> 'unchanged'"""
     values = (
-        (p.site, p.page_id, p.url, message.partition, p.fetched_at, message.offset, p.outcome, p.reason)
+        (p.site, p.page_id, p.url, message.partition, p.fetched_at, message.offset, p.outcome, p.reason, p.found_by)
         for message, p in records_of(PageHead, messages)
     )
     db.executemany(query, values)
@@ -159,13 +140,23 @@ def _take_features(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
 
 def _take_verdicts(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
     query = """
-        INSERT INTO page (site, page_id, url, partition, fetched_at, verdict, first_failed, text_digest)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET verdict = excluded.verdict,
-            first_failed = excluded.first_failed, text_digest = excluded.text_digest"""
+        INSERT INTO page (site, page_id, url, partition, fetched_at, verdict, first_failed, failed, text_digest)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET verdict = excluded.verdict,
+            first_failed = excluded.first_failed, failed = excluded.failed, text_digest = excluded.text_digest"""
     verdicts = list(records_of(VerdictHead, messages))
     values = (
-        (v.site, v.page_id, v.url, message.partition, v.fetched_at, v.verdict, v.first_failed, v.text_digest)
-        for message, v in verdicts
+        (
+            v.site,
+            v.page_id,
+            v.url,
+            m.partition,
+            v.fetched_at,
+            v.verdict,
+            v.first_failed,
+            to_json(v.failed),
+            v.text_digest,
+        )
+        for m, v in verdicts
     )
     db.executemany(query, values)
     judged = ((verdict.site, verdict.page_id, message.offset) for message, verdict in verdicts)
@@ -174,77 +165,7 @@ def _take_verdicts(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
 
 def _take_scores(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
     values = (
-        (score.site, score.text_digest, score.detector, message.offset, score.p_llm, score.flag, score.abstain)
-        for message, score in records_of(Score, messages)
+        (s.site, s.text_digest, s.detector, message.offset, s.score, s.p_llm, s.flag, s.abstain)
+        for message, s in records_of(Score, messages)
     )
-    db.executemany("INSERT OR REPLACE INTO score VALUES (?, ?, ?, ?, ?, ?, ?)", values)
-
-
-@dataclass(slots=True)
-class LetterCounts:
-    """The letters of a stage and run with the same reason."""
-
-    stage: str
-    run: str
-    reason: str
-    states: Counter[LetterState]
-    newest: tuple[int, int, int]  # time (ms), partition, offset
-
-
-def count_letters(db: sqlite3.Connection, log: Log) -> list[LetterCounts]:
-    """The letters that are still in the log, by stage, run and reason; see `letter_groups`."""
-    topics = log.topics()
-    if DEAD_LETTERS not in topics:
-        return []
-    read: dict[tuple[str, str], list[int | None]] = {}
-
-    def is_read(stage: str, run: str, partition: int, at: int) -> bool:
-        if (stage, run) not in read:
-            read[stage, run] = log.committed(group_of(stage, run), RETRIES)
-        return (read[stage, run][partition] or 0) > at
-
-    db.create_function("is_read", 4, is_read)
-    first = enumerate(log.beginning(DEAD_LETTERS))
-    are_left = " AND ".join(
-        f"(letter.partition <> {partition} OR at >= {start})" for partition, start in first if start
-    )
-    query = f"""
-        SELECT stage, run, reason, letter.partition, MIN(at), COUNT(*), COUNT(settlement.letter), COUNT(retry_at),
-            COALESCE(SUM(CASE WHEN retry_at IS NOT NULL THEN is_read(stage, run, letter.partition, retry_at) END), 0),
-            MAX(time_ms)
-        FROM letter LEFT JOIN settlement ON settlement.partition = letter.partition AND settlement.letter = at
-        WHERE {are_left or "TRUE"} GROUP BY 1, 2, 3, 4"""
-    groups: dict[tuple[str, str, str], LetterCounts] = {}
-    rows = sorted(db.execute(query), key=lambda row: row[3:5])  # groups in the order of their first letters
-    for stage, run, reason, partition, _, letters, settled, retries, done, newest_ms in rows:
-        place = newest_ms, partition, 0
-        group = groups.setdefault((stage, run, reason), LetterCounts(stage, run, reason, Counter(), place))
-        group.newest = max(group.newest, place)
-        states = {LetterState.OPEN: letters - settled, LetterState.DROPPED: settled - retries}
-        group.states += Counter({**states, LetterState.RETRIED: done, LetterState.WAITING: retries - done})
-    last = "SELECT MAX(at) FROM letter WHERE (stage, run, reason, partition, time_ms) = (?, ?, ?, ?, ?)"
-    for group in groups.values():
-        time_ms, partition, _ = group.newest
-        (at,) = db.execute(last, [group.stage, group.run, group.reason, partition, time_ms]).fetchone()
-        group.newest = time_ms, partition, at
-    return list(groups.values())
-
-
-def _take_letters(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
-    values = (
-        (of.stage, of.run, of.reason, m.partition, m.offset, site_of_key(m.key), m.timestamp_ms)
-        for m, of in dead_letters_of(messages)
-    )
-    db.executemany("INSERT OR REPLACE INTO letter VALUES (?, ?, ?, ?, ?, ?, ?)", values)
-
-
-def _take_settlements(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
-    values = (
-        (m.partition, settlement.letter, site_of_key(m.key), settlement.offset if settlement.is_retry else None)
-        for m in messages
-        if (settlement := settlement_of(m)) is not None
-    )
-    db.executemany("INSERT OR REPLACE INTO settlement VALUES (?, ?, ?, ?)", values)
-
-
-LETTER_READERS: Readers = {DEAD_LETTERS: _take_letters, RETRIES: _take_settlements}
+    db.executemany("INSERT OR REPLACE INTO score VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)

@@ -17,20 +17,21 @@ from stream.text.times import DAY_MS
 from stream.text.wording import one_line
 
 _ROW = 44  # px: a row of a chart
-_TREND, _SCORES, _TOP = 170, 80, 14  # px of curves, and above them
+_TREND, _SCORES, _TOP = 170, 80, 18  # px of curves, and above them
 _LABEL = 24  # letters that stand beside a value on a telephone
 _STEPS_MS = [n * 3_600_000 for n in (1, 2, 3, 6, 12, 24, 48, 7 * 24, 14 * 24, 28 * 24, 182 * 24)]
 _TICKS, _DOTS = 4, 60  # at most, on the axis and on a curve
 
 
 class Strip(NamedTuple):
-    """A row of a chart of shares; `said` is what it is of."""
+    """A row of a chart of shares; `said` is what it is of, `mark` another share, to compare it with."""
 
     label: str
     share: float | None
     low: float | None
     high: float | None
     said: str
+    mark: float | None = None
 
 
 class Portion(NamedTuple):
@@ -88,11 +89,14 @@ def shares(title: str, rows: Sequence[Strip], *, is_headline: bool = False) -> M
         drawn.append(_bar(0, 1, y + 4, 8, "track"))
         if row.low is not None and row.high is not None:
             drawn.append(_bar(row.low, row.high, y, 16, "band"))
+        if row.mark is not None:
+            place = _place(row.mark)
+            drawn.append(_tag("line", x1=place, x2=place, y1=y - 2, y2=y + 18, class_="mark"))
         if row.share is not None:
             drawn.append(_dot(row.share, y + 8, 6, "point", told[-1]))
     y = len(rows) * _ROW - (8 if is_headline else -6)
     drawn += [_text(n / 4, y, f"{25 * n}%") for n in range(5)]
-    return _picture(title, told, y + 8, drawn)
+    return picture(title, told, y + 8, drawn)
 
 
 def whole(title: str, parts: Sequence[Portion]) -> Markup:
@@ -102,7 +106,7 @@ def whole(title: str, parts: Sequence[Portion]) -> Markup:
     for part, said in zip(parts, told, strict=True):
         drawn.append(_bar(until / total, (until + part.number) / total, 0, 24, part.look, said))
         until += part.number
-    return _picture(title, told, 24, drawn)
+    return picture(title, told, 24, drawn)
 
 
 def bars(title: str, parts: Sequence[Portion]) -> Markup:
@@ -110,7 +114,7 @@ def bars(title: str, parts: Sequence[Portion]) -> Markup:
     most, told = max([part.number for part in parts] or [0]) or 1, [f"{part.label}: {part.number:,}" for part in parts]
     drawn = [_bar(0, part.number / most, n * _ROW + 18, 16, part.look, told[n]) for n, part in enumerate(parts)]
     drawn += [_text(0, n * _ROW + 13, one) for n, one in enumerate(told)]
-    return _picture(title, told, len(parts) * _ROW, drawn)
+    return picture(title, told, len(parts) * _ROW, drawn)
 
 
 def trend(title: str, points: Sequence[Point], marks: Sequence[Mark] = ()) -> Markup:
@@ -127,13 +131,13 @@ def trend(title: str, points: Sequence[Point], marks: Sequence[Mark] = ()) -> Ma
     def down(share: float) -> float:
         return _TOP + _TREND * (1 - (share - low) / (high - low))
 
-    drawn = [_level(down(low + n * step), f"{low + n * step:.0%}") for n in range(round((high - low) / step) + 1)]
+    drawn = [level(down(low + n * step), f"{low + n * step:.0%}") for n in range(round((high - low) / step) + 1)]
     versions = Counter(point.version for point in known)
     for version in versions:
         own = [(across(p.at), p) for p in known if p.version == version]
         ends_of = [(x, down(p.high), down(p.low)) for x, p in own if p.low is not None and p.high is not None]
         band = [*((x, top) for x, top, _ in ends_of), *((x, bottom) for x, _, bottom in reversed(ends_of))]
-        drawn.append(_curve([(x, down(p.share or 0.0)) for x, p in own], band, _TOP, _TREND))
+        drawn.append(curve([(x, down(p.share or 0.0)) for x, p in own], band, _TOP, _TREND))
     for number, mark in enumerate(marks, 1):
         place = _place(across(mark.at))
         drawn.append(_tag("line", mark.text, x1=place, x2=place, y1=_TOP, y2=_TOP + _TREND, class_=f"mark {mark.kind}"))
@@ -149,7 +153,7 @@ def trend(title: str, points: Sequence[Point], marks: Sequence[Mark] = ()) -> Ma
     drawn += [_text(across(at), _TOP + _TREND + 18, word) for at, word in _ticks(first, last)]
     marked = [f"{mark.kind} at {_moment(mark.at)}: {mark.text}" for mark in marks]
     range_ = [f"from {told[0]}", f"to {told[-1]}"] if len(known) > 1 else told
-    return _picture(title, [*range_, *marked], _TOP + _TREND + 24, drawn)
+    return picture(title, [*range_, *marked], _TOP + _TREND + 24, drawn)
 
 
 def path(title: str, steps: Sequence[Step], bounds: Mapping[str, float], threshold: float | None) -> Markup:
@@ -162,27 +166,27 @@ def path(title: str, steps: Sequence[Step], bounds: Mapping[str, float], thresho
     down = [below + height * (high - value) / (high - low) for value in sums]
     places = [n / max(1, len(steps) - 1) for n in range(len(steps))]
     told = [f"{name} at {bound:+.2f}" for name, bound in bounds.items()]
-    drawn = [_level(_TOP, "p(LLM) 100%"), _level(middle, "0%")]
-    drawn += [_level(y, words, "mark") for y, words in zip(down[len(steps) :], told, strict=False)]
+    drawn = [level(_TOP, "p(LLM) 100%"), level(middle, "0%")]
+    drawn += [level(y, words, "mark") for y, words in zip(down[len(steps) :], told, strict=False)]
     if threshold is not None:
         told.append(f"flagged above {threshold:.0%}")
         y = middle - _SCORES * threshold
-        drawn += [_level(y, "", "mark"), _text(1, y + 24, told[-1])]
-    drawn.append(_curve(list(zip(places, down, strict=False)), (), below, height))
+        drawn += [level(y, "", "mark"), _text(1, y + 24, told[-1])]
+    drawn.append(curve(list(zip(places, down, strict=False)), (), below, height))
     for x, step, y in zip(places, steps, down, strict=False):
         drawn.append(_dot(x, y if step.p is None else middle - _SCORES * step.p, 4, step.look, step.said))
     for n in {0, len(steps) - 1}:
         drawn.append(_text(places[n], below + height + 18, f"page {n + 1}"))
-    return _picture(title, [*told, *(step.said for step in steps)], below + height + 24, drawn)
+    return picture(title, [*told, *(step.said for step in steps)], below + height + 24, drawn)
 
 
-def _level(y: float, words: str, look: str = "grid") -> Markup:
+def level(y: float, words: str, look: str = "grid") -> Markup:
     """A line from side to side, and its words above it."""
     line = _tag("line", x1=_place(0), x2=_place(1), y1=round(y, 1), y2=round(y, 1), class_=look)
-    return line + _text(0, y - 3, words)
+    return line + _text(0, y - 7, words)
 
 
-def _curve(points: Sequence[tuple[float, float]], band: Sequence[tuple[float, float]], top: int, height: int) -> Markup:
+def curve(points: Sequence[tuple[float, float]], band: Sequence[tuple[float, float]], top: int, height: int) -> Markup:
     """A line and a band, stretched over the width of the picture; places are parts of the width, and px."""
     inside = [
         _tag(name, points=" ".join(f"{1000 * x:.1f},{y - top:.1f}" for x, y in places), class_=look)
@@ -234,7 +238,8 @@ def _text(part: float, y: float, words: str) -> Markup:
     return _tag("text", words, x=_place(part), y=round(y), text_anchor=anchor)
 
 
-def _picture(title: str, told: Iterable[str], height: float, drawn: Iterable[Markup]) -> Markup:
+def picture(title: str, told: Iterable[str], height: float, drawn: Iterable[Markup]) -> Markup:
+    """A picture of this height (px) with its text alternative."""
     inside = [_tag("title", title), _tag("desc", "; ".join(told)), *drawn]
     return _tag("svg", Markup("").join(inside), class_="picture", role="img", height=round(height))
 

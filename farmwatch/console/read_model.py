@@ -8,26 +8,17 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from operator import add
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 import structlog
+from msgspec.json import decode as from_json
 
-from farmwatch.console.index_tables import (
-    LETTER_READERS,
-    MAKE,
-    NOT_CANARY_SITE,
-    SORTED,
-    LetterCounts,
-    Readers,
-    SiteCounts,
-    count_letters,
-    readers,
-)
+from farmwatch.console.index_tables import MAKE, NOT_CANARY_SITE, SORTED, Readers, readers
 from farmwatch.console.site_filter import FEW, SORTS, SiteFilter, SiteSums, conditions_of
 from farmwatch.explain.page_records import FeaturesHead
+from farmwatch.share.page_lines import ListedPage
 from farmwatch.upkeep.console_files import INDEX_VERSION, forget_in_index
 from replay.runs.lookup import names_to_read
 from stream.log.contract import Log, Message
@@ -42,33 +33,6 @@ _CACHE_KIB, _WAL_PAGES = 65_536, 16_384  # while it writes; 64 MiB each
 JUDGED = "judged"  # kind of pages: two of the others
 _NONE: Mapping[str, float] = MappingProxyType({})
 _EVERY = SiteFilter()
-
-
-class Funnel(NamedTuple):
-    """Sums over the rows of sites without canaries."""
-
-    hits: int
-    measured: int  # pages
-    articles: int
-    scored: int
-    sites: int
-    decided: int
-
-
-class SitePage(NamedTuple):
-    """A page of a site, with its newest verdict and the score of its text."""
-
-    site: str
-    page_id: str
-    url: str
-    fetched_at: int  # ms
-    outcome: str
-    reason: str
-    verdict: str
-    first_failed: str
-    p_llm: float | None
-    flag: bool | None
-    abstain: str
 
 
 class Located(NamedTuple):
@@ -112,11 +76,6 @@ class ReadModel:
             has_read = self._read(db, log, readers(names), forgotten, goes_on)
             self.left = 0  # markers and gaps of compaction are no records
             return has_read
-
-    def follow_letters(self, log: Log, forgotten: Forgotten, goes_on: Callable[[], bool]) -> None:
-        """Read new dead letters and what settles them, also beside `follow`: a row written twice is the same."""
-        with closing(self._connect()) as db:
-            self._read(db, log, LETTER_READERS, forgotten, goes_on)
 
     def _read(
         self, db: sqlite3.Connection, log: Log, readers: Readers, forgotten: Forgotten, goes_on: Callable[[], bool]
@@ -198,7 +157,7 @@ class ReadModel:
             row = db.execute("SELECT row FROM site WHERE site = ?", [site]).fetchone()
         return None if row is None else decode(SiteState, row[0])
 
-    def pages(self, site: str, detector: str, *, after: str = "", limit: int = 100) -> list[SitePage]:
+    def pages(self, site: str, detector: str, *, after: str = "", limit: int = 100) -> list[ListedPage]:
         """Pages of a site in the order of their fetch, after the page with the id `after`; scores of `detector`."""
         since = "AND (fetched_at, page_id) > (SELECT fetched_at, page_id FROM page WHERE site = ? AND page_id = ?)"
         values = [site, *([site, after] if after else [])]
@@ -206,9 +165,9 @@ class ReadModel:
 
     def pages_of_kind(
         self, kind: str, why: str | None, detector: str, *, after: tuple[str, str] = ("", ""), limit: int = 100
-    ) -> list[SitePage]:
-        """Pages of all sites by site, after the site and page `after`; `kind` "" = any, JUDGED = with a verdict."""
-        where, values = ["(site, page_id) > (?, ?)"], [*after]
+    ) -> list[ListedPage]:
+        """Pages by site without canaries, after the site and page `after`; `kind` "" = any, JUDGED = with a verdict."""
+        where, values = [NOT_CANARY_SITE, "(site, page_id) > (?, ?)"], [*after]
         if kind == JUDGED:
             where.append("verdict <> ''")
         elif kind:
@@ -220,17 +179,21 @@ class ReadModel:
             values.append(why)
         return self._pages(" AND ".join(where), values, "site, page_id", limit, detector)
 
-    def _pages(self, where: str, values: Sequence[str], order: str, limit: int, detector: str) -> list[SitePage]:
+    def _pages(self, where: str, values: Sequence[str], order: str, limit: int, detector: str) -> list[ListedPage]:
         chosen = f"SELECT * FROM page WHERE {where} ORDER BY {order} LIMIT ?"
         query = f"""
-            SELECT page.site, page.page_id, url, fetched_at, outcome, reason, verdict, first_failed, p_llm, flag,
-                COALESCE(abstain, '')
+            SELECT page.site, url, kind AS result, why, p_llm, flag, score.score, COALESCE(abstain, '') AS abstain,
+                failed, found_by, fetched_at, page.page_id, page.text_digest
             FROM ({chosen}) AS page LEFT JOIN score ON verdict = 'article' AND score.site = page.site
                 AND score.text_digest = page.text_digest AND score.detector = ?
             ORDER BY {", ".join(f"page.{name}" for name in order.split(", "))}"""
         with self.reading() as db:
-            rows = db.execute(query, [*values, limit, detector]).fetchall()
-        return [SitePage(*row)._replace(flag=None if row[9] is None else bool(row[9])) for row in rows]
+            db.row_factory = sqlite3.Row
+            rows = [dict(row) for row in db.execute(query, [*values, limit, detector])]
+        for row in rows:  # SQLite has neither truths nor lists
+            row["flag"] = None if row["flag"] is None else bool(row["flag"])
+            row["failed"] = row["failed"] and from_json(row["failed"])
+        return [ListedPage(**row) for row in rows]
 
     def located(self, site: str, page: str) -> Located | None:
         """Where the records of a page are, by its site and id."""
@@ -262,21 +225,6 @@ class ReadModel:
         query = "SELECT kind, why, pages FROM outcome WHERE pages ORDER BY 3 DESC, 1, 2"
         with self.reading() as db:
             return db.execute(query).fetchall()
-
-    def funnel(self) -> Funnel:
-        """The sums over all rows; decodes each."""
-        sums = Funnel(0, 0, 0, 0, 0, 0)
-        with self.reading() as db:
-            for (row,) in db.execute(f"SELECT row FROM site WHERE {NOT_CANARY_SITE}"):
-                of = decode(SiteCounts, row)
-                is_decided = of.verdict in ("llm", "human")
-                sums = Funnel(*map(add, sums, (of.hits, of.pages, of.articles, of.scored, 1, is_decided)))
-        return sums
-
-    def letters(self, log: Log) -> list[LetterCounts]:
-        """The dead letters by stage, run and reason."""
-        with self.reading() as db:
-            return count_letters(db, log)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

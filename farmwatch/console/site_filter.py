@@ -9,6 +9,7 @@ from typing import NamedTuple
 from farmwatch.console.index_tables import NOT_CANARY_SITE
 from farmwatch.share.site_lines import state_of
 from stream.schema.records import SiteState
+from stream.schema.vocabulary import DECIDED as DECIDED_VERDICTS
 
 SORTS = {
     **{"site": "site", "p_llm": "p_llm(site)", "updated": "updated_at"},
@@ -43,6 +44,10 @@ class SiteSums(NamedTuple):
     articles: int
     scored: int
     flagged: int
+
+    @property
+    def is_decided(self) -> bool:
+        return self.verdict in DECIDED_VERDICTS
 
     @classmethod
     def of(cls, row: SiteState) -> SiteSums:

@@ -13,13 +13,15 @@ from typing import Any
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.jobs import WALK, Jobs
-from farmwatch.console.read_model import JUDGED, ReadModel, SitePage
+from farmwatch.console.read_model import JUDGED, ReadModel
 from farmwatch.console.site_filter import DECIDED, SORTS, STATES, SiteFilter, SiteSums
 from farmwatch.explain.report import threshold_of
+from farmwatch.share.page_lines import PAGE_COLUMNS
 from farmwatch.share.review_labels import read_review
 from farmwatch.share.site_lines import SITE_COLUMNS, ListedSite, lines_of, site_fields, site_labels
 from farmwatch.share.template_groups import TemplateGroups
-from farmwatch.tables.columns import Column, columns_of
+from farmwatch.share.words import share_columns
+from farmwatch.tables.columns import Column, fields_of
 from farmwatch.tables.files import write_rows
 from replay.live.live_run import find_rules
 from replay.rows.site_table import SiteTable
@@ -100,7 +102,7 @@ class SiteLists:
         pages = self._model.pages(row.site, row.detector, after=after, limit=PAGES_SHOWN + 1)
         test = self._jobs.soon((WALK, row.site), lambda: self._test(row))
         steps = {step["page_id"]: step for step in test["steps"]} if test else {}
-        shown: list[Data] = [{**page._asdict(), "walk": steps.get(page.page_id)} for page in pages[:PAGES_SHOWN]]
+        shown = [{**fields_of(PAGE_COLUMNS, page), "walk": steps.get(page.page_id)} for page in pages[:PAGES_SHOWN]]
         groups = self._jobs.soon(TEMPLATES, self._template_groups)
         group = None if groups is None else groups.of(row.site)  # that it shares with most others
         template = None if group is None else {"id": group.template_id, "other_sites": len(group.sites) - 1}
@@ -127,7 +129,7 @@ class SiteLists:
             "still_reads": self._model.rebuilding,
             "filter": {"kind": kind, "why": why},
             "kinds": ["", JUDGED, *dict.fromkeys(kind for kind, _, _ in self._model.outcomes())],
-            "pages": [page._asdict() for page in shown],
+            "pages": [fields_of(PAGE_COLUMNS, page) for page in shown],
             "next": f"{shown[-1].site} {shown[-1].page_id}" if len(pages) > limit else "",
         }
 
@@ -148,8 +150,7 @@ class SiteLists:
             return None
 
         def has_verdict(sums: SiteSums) -> bool:
-            is_decided = of.verdict == DECIDED and sums.state in (SiteClass.LLM, SiteClass.HUMAN)
-            return is_decided or of.verdict in ("", sums.state, sums.verdict)
+            return sums.is_decided if of.verdict == DECIDED else of.verdict in ("", sums.state, sums.verdict)
 
         def has_detector(sums: SiteSums) -> bool:
             return of.detector in ("", sums.detector)
@@ -213,11 +214,19 @@ class SiteLists:
         return self._jobs.soon(("likely",), find, patience_s) or {}
 
 
-def csv_of(name: str, rows: Sequence[Data]) -> bytes:
-    """The rows of `sites` or `pages` as CSV, as `farmwatch sites` writes it."""
-    columns: list[Column[Any]] = SITE_COLUMNS if name == "sites" else columns_of(SitePage)
-    file = io.BytesIO()
-    write_rows(file, "csv", [replace(column, of=itemgetter(column.name)) for column in columns], rows)
+FILES: dict[str, tuple[str, list[Column[Any]]]] = {  # page -> its list that is a file, and the columns
+    "answer": ("lines", share_columns({})),
+    "sites": ("sites", SITE_COLUMNS),
+    "pages": ("pages", PAGE_COLUMNS),
+}
+
+
+def csv_of(name: str, data: Data) -> bytes:
+    """The list of a page as CSV, with the columns of its command. Raises UsageError for one that is not whole."""
+    if data.get("next"):
+        raise UsageError(f"more than {ALL:,} {name}: filter them, or take `farmwatch {name} --format csv`")
+    file, (part, columns) = io.BytesIO(), FILES[name]
+    write_rows(file, "csv", [replace(column, of=itemgetter(column.name)) for column in columns], data[part])
     return file.getvalue()
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import platform
-import sqlite3
-import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from math import inf
 from typing import Any
@@ -14,25 +12,23 @@ from typing import Any
 import msgspec
 
 from farmwatch.config.config import Config
-from farmwatch.console.jobs import DOCTOR, Jobs
-from farmwatch.console.read_model import JUDGED, Funnel, ReadModel
-from farmwatch.console.site_filter import DECIDED
+from farmwatch.console.jobs import DOCTOR, Jobs, Say
+from farmwatch.console.read_model import JUDGED, ReadModel
+from farmwatch.console.site_filter import DECIDED, SiteFilter, SiteSums
 from farmwatch.crawl.orders import pause_in_words
 from farmwatch.doctor.checks import examine
 from farmwatch.doctor.status import DaemonStatus
 from farmwatch.terminal.messages import program_version
 from farmwatch.upkeep.disk_forecast import forecast_in_words, topic_growths
 from farmwatch.upkeep.letter_fields import existing_letter, letter_content
-from replay.rows.dead_letters import LetterState, settled_in_words
+from replay.rows.dead_letters import LetterGroup, LetterState, letter_groups, read_letters
 from replay.runs.run_rules import method_name
 from stream.log.contract import Clock, Log
-from stream.processing.topic_reader import dead_letters_of
 from stream.schema.control import Control
-from stream.schema.forgotten import Forgotten
 from stream.schema.runs import shown_run
-from stream.schema.topics import DEAD_LETTERS
+from stream.schema.topics import DEAD_LETTERS, RETRIES
 
-_READ_S = 0.2  # longest time for which a request reads new letters
+_LETTERS_S = 2.0  # for which they are shown again
 
 
 class StatePages:
@@ -43,25 +39,24 @@ class StatePages:
         log: Log,
         config: Config,
         model: ReadModel,
-        forgotten: Forgotten,
         jobs: Jobs,
         read_status: Callable[[], DaemonStatus],
         clock: Clock,
     ) -> None:
         self._log, self._config, self._model, self._jobs, self._clock = log, config, model, jobs, clock
-        self._forgotten, self._read_status = forgotten, read_status
+        self._read_status = read_status
 
     def flow(self, _: Mapping[str, str]) -> dict[str, Any]:
         """What `farmwatch status` says, the pages left after each stage, and what became of the others."""
         kinds: dict[str, list[dict[str, Any]]] = {}
         for kind, why, pages in self._model.outcomes():
             kinds.setdefault(kind, []).append({"why": why, "pages": pages})
-        funnel = self._jobs.soon(("funnel",), self._model.funnel)
+        sums = self._jobs.soon(("sums", SiteFilter()), partial(self._model.site_sums, SiteFilter()))
         return {
             "still_reads": self._model.rebuilding,
             "status": msgspec.to_builtins(self._read_status()),
             "pause": pause_in_words(self._log),
-            "funnel": [] if funnel is None else _stages(funnel),
+            "funnel": [] if sums is None else _stages(sums),
             "outcomes": kinds,
         }
 
@@ -105,45 +100,46 @@ class StatePages:
         return forecast_in_words(self._config, growths, age_days, now_ms)
 
     def letters(self, query: Mapping[str, str]) -> dict[str, Any]:
-        """Dead letters by stage and reason, as `farmwatch log dead list` says them."""
-        until_s = time.monotonic() + _READ_S
-        with suppress(sqlite3.Error):  # the thread that follows has the index
-            self._model.follow_letters(self._log, self._forgotten, lambda: time.monotonic() < until_s)
-        groups = [
-            {
-                "stage": group.stage,
-                "run": shown_run(group.run),
-                "reason": group.reason,
-                "open": group.states[LetterState.OPEN],
-                "settled": settled_in_words(group.states),
-                "newest": f"{partition}/{offset}",
-                "at": time_ms,
-                "error": self._error_of(partition, offset),
-            }
-            for group in self._model.letters(self._log)
-            for time_ms, partition, offset in [group.newest]
-        ]
+        """Dead letters by stage and reason, as `farmwatch log dead list` says them. Raises Working."""
+        topics = self._log.topics()
+        ends = [tuple(self._log.end(topic)) for topic in (DEAD_LETTERS, RETRIES) if topic in topics]
+
+        def read(_: Say) -> list[LetterGroup]:
+            return letter_groups(read_letters(self._log))
+
+        groups = self._jobs.result(("letters", *ends), "Reading the dead letters", read, _LETTERS_S)
         done = {name: query.get(name, "")[:9] for name in ("settled", "refused")}
         is_done = all(number.isdecimal() for number in done.values())
-        return {"letters": groups, "done": {name: int(done[name]) for name in done} if is_done else {}}
+        return {
+            "letters": [
+                {
+                    "stage": group.stage,
+                    "run": shown_run(group.run),
+                    "reason": group.reason,
+                    "open": group.states[LetterState.OPEN],
+                    "settled": group.settled,
+                    "newest": group.newest.id,
+                    "at": group.newest.message.timestamp_ms,
+                    "error": group.newest.letter.error,
+                }
+                for group in groups
+            ],
+            "done": {name: int(done[name]) for name in done} if is_done else {},
+        }
 
     def letter(self, query: Mapping[str, str]) -> dict[str, Any]:
         """A dead letter, as `farmwatch log dead show` shows it. Raises NotFound, UsageError."""
         return letter_content(existing_letter(self._log, query.get("id", "")))
 
-    def _error_of(self, partition: int, offset: int) -> str:
-        letters = dead_letters_of(self._log.read(DEAD_LETTERS, partition, offset, offset + 1))
-        return next((letter.error for _, letter in letters), "")
 
-
-def _stages(funnel: Funnel) -> list[dict[str, Any]]:
+def _stages(sums: Sequence[SiteSums]) -> list[dict[str, Any]]:
     """The stages of the funnel, each with its count and the address of a list."""
     places = (
-        ("hits", funnel.hits, "/sites?sort=hits"),
-        ("sites", funnel.sites, "/sites"),
-        ("pages", funnel.measured, f"/pages?kind={JUDGED}"),
-        ("articles", funnel.articles, "/pages?kind=article"),
-        ("scored articles", funnel.scored, "/sites?sort=scored"),
-        ("sites decided", funnel.decided, f"/sites?verdict={DECIDED}"),
+        ("hits", sum(of.hits for of in sums), "/sites?sort=hits"),
+        ("sites", sum(of.sites for of in sums), "/sites"),
+        ("pages", sum(of.pages for of in sums), f"/pages?kind={JUDGED}"),
+        ("articles", sum(of.articles for of in sums), "/pages?kind=article"),
+        ("scored articles", sum(of.scored for of in sums), "/sites?sort=scored"),
+        ("sites decided", sum(of.sites for of in sums if of.is_decided), f"/sites?verdict={DECIDED}"),
     )
     return [dict(zip(("stage", "count", "list"), place, strict=True)) for place in places]

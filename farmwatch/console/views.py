@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from crawler.frontier.report import FrontierReport, read_frontier
+from crawler.frontier.report import FrontierReport, frontier_lines, report_on
 from crawler.reasons import meaning_of_reason, what_ends_stop
 from crawler.web.exclusions import reach_of
 from farmwatch.canaries.lines import SAID, read_canary_lines
@@ -53,7 +53,6 @@ from stream.schema.forgotten import Forgotten
 from stream.schema.orders import Orders
 from stream.schema.records import RatePoint
 from stream.schema.topics import CONTROL
-from stream.text.registrable_domain import registrable_domain
 from stream.text.user_errors import FarmwatchError, NotFound
 
 _log = structlog.get_logger()
@@ -83,7 +82,7 @@ class Console:
         self._forgotten = Forgotten(log)
         self._jobs, replays = Jobs(), replays or Replays()
         self.runs = RunPages(log, config, self._jobs, replays, clock)
-        self.state = StatePages(log, config, model, self._forgotten, self._jobs, self._read_status, clock)
+        self.state = StatePages(log, config, model, self._jobs, self._read_status, clock)
         self.lists = SiteLists(log, config, model, self._jobs, self.template_groups, clock)
         self.desk = Desk(config, self._jobs, replays, self.runs)
         self.stopped = threading.Event()  # set when `follow` ends
@@ -140,7 +139,7 @@ class Console:
         }
 
     def crawl(self, query: Query) -> Data:
-        """The sums of the frontier, a pause and the exclusions, as `farmwatch crawl` and `exclude --list` say them."""
+        """The sums of the frontier, a pause and the exclusions, as `farmwatch crawl` and `exclude` say them."""
         orders = Orders(self._log).exclusions
         exclusions = [
             {"name": name, "covers": reach_of(name), **msgspec.structs.asdict(order.changes[-1])}
@@ -191,10 +190,11 @@ class Console:
         }
 
     def frontier(self, _: Query) -> Data:
-        """The frontier, as `farmwatch crawl frontier` has it: parked, stopped and resting hosts. Raises Working."""
+        """The frontier: parked, stopped and resting hosts. Raises Working."""
 
         def read(_: Say) -> FrontierReport:
-            return read_frontier(self._log, self.config.crawl, self._clock(), _HOSTS_SHOWN, registrable_domain)
+            now_ms = self._clock()
+            return report_on(frontier_lines(self._log, self.config.crawl, now_ms), now_ms, _HOSTS_SHOWN)
 
         report = self._jobs.result(("frontier",), "Reading the frontier", read, _SLOW_S)
         meanings = {reason: meaning_of_reason(reason)._asdict() for reason in report.parked_reasons}

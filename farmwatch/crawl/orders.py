@@ -29,10 +29,13 @@ def order_pause(config: Config, why: str, *, on: bool) -> Order | None:
 
 
 def order_exclusions(config: Config, names: Sequence[tuple[str, str]], *, on: bool) -> list[str]:
-    """Exclude these (name, why), or end that; returns the names that changed. All of them change together."""
+    """Exclude these (name, why), or end that; returns the names that changed, in all or in the reason.
+
+    All of them change together.
+    """
     with _written(config, create=on) as log:
         known = Orders(log).exclusions
-        changed = {name: why for name, why in names if known.get(name, Order()).on != on}
+        changed = {name: why for name, why in names if _is_new(known.get(name, Order()), why, on=on)}
         log.append(
             [
                 output_of(exclusion(name), known.get(name, Order()).changed(_change(why, on=on)))
@@ -88,6 +91,10 @@ class NotVisited:
         if not name:
             return "forgotten for ever (`farmwatch crawl forget`)"
         return f"excluded as {name} {order_text(self.exclusions[name].changes[-1])}"
+
+
+def _is_new(order: Order, why: str, *, on: bool) -> bool:
+    return order.on != on or (on and why not in ("", order.changes[-1].why))
 
 
 def _change(why: str, *, on: bool) -> OrderChange:

@@ -1,209 +1,148 @@
-"""`farmwatch crawl --dry-run`: prints the next requests of a crawl as text or JSON."""
+"""The cost of further sites, and how they narrow the interval of the share, by what a log has measured so far.
+
+An interval of n sites is about sqrt(m / n) times as wide as that of m sites of the same kind, found by queries of the
+same number of sites. The same holds for a share by labels, if the same part of the sites is labelled.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from pathlib import Path
-from typing import TypeVar
+import math
+from collections.abc import Iterable
+from itertools import pairwise
+from statistics import NormalDist
 
 import msgspec
 
-from crawler.reasons import meaning_of_reason, reason_text, what_ends_stop
-from crawler.stages.dry_run import DryRun, SitePlan
-from crawler.web.hits_file import BadLine, read_hits
-from farmwatch.config.config import Config
-from farmwatch.config.opening import log_exists, opened
-from farmwatch.crawl.append_hits import files_in, input_lines, report_bad_line
-from farmwatch.crawl.orders import exclusions_of, pause_in_words
-from farmwatch.daemon import page_inspector
-from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
-from stream.log.contract import Log, StateReader, partition_of
-from stream.log.sql_state import MemoryState
-from stream.processing.topic_reader import records_of
-from stream.schema.records import Decision, Hit, Record
-from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS
-from stream.text.user_errors import Exit, NotFound
-from stream.text.wording import counted, lasting, moment, one_line, queue_in_words, when
+from crawler.settings import CrawlSettings
+from farmwatch.share.topic_records import topic_records
+from scoring.rates.canary import is_canary
+from scoring.rates.direct_share import ShareState
+from scoring.rates.split_rates import RateLine
+from stream.log.contract import Log
+from stream.schema.projection import projection_of
+from stream.schema.records import Page, Record, SiteState
+from stream.schema.topics import PAGES
+from stream.schema.vocabulary import FetchOutcome
 
-R = TypeVar("R", bound=Record)
-_ALL = 10**9
-_WAITS_FOR = {
-    "delay": "the delay after its last request",
-    "parked": "parked",
-    "revisit": "rests until its next visit",
-    "domain": "other hosts of {domain} come first (crawl.domain_delay_s)",
-    "begin": "a new crawl waits one delay",
-}
-_LIMITS = (
-    "for a crawl that starts now; without the limits per IP address, because no name is looked up, and without the"
-    " requests of a running crawl"
-)
+LEAST_SITES = 30  # with a scored article; with fewer, a log's own figures are not used
+_SITES_READ = 2_000  # whole partitions are read until they have as many
+_PAUSE_MS = 60_000  # between two requests; the rest of a longer pause is not the crawl's work
 
 
-def show_plan(config: Config, files: Sequence[Path], site: str, limit: int, *, as_json: bool) -> int:
-    """Print the plan: at most `limit` sites, or requests of `site` (0: all).
+@projection_of(Page)
+class _Request(Record, frozen=True, kw_only=True):
+    visit: int
+    outcome: str
+    fetched_at: int
+    duration_ms: int
+    found_by: str
 
-    Returns PROBLEM if lines of the files hold no hit. Raises NotFound for an unknown site.
+
+class SiteFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What a site costs and shows. The defaults: docs/explanation/sites.md (sprt), docs/how-to/deploy.md."""
+
+    sites: int = 0  # of the log, that have these figures; 0 = the defaults
+    requests: float = 6.7  # for pages
+    scored: float = 1.0  # share of the sites with a scored article; the default is the most
+    texts: float = 6.7  # scored
+    disk_bytes: float = 6.7 * 46_300  # in all topics
+    request_s: float | None = None  # from the start of a request to its last byte
+    pace: float | None = None  # requests a second of the whole crawl, at work
+
+
+class FurtherSites(msgspec.Struct, frozen=True, kw_only=True):
+    """Further sites with their cost, and the half width of the interval that they bring."""
+
+    sites: int
+    half_width: float  # with the further sites; at best, if `half_width_now` is unknown
+    half_width_now: float | None
+    scored_sites_now: int
+    labelled: int | None  # sites with a label that the half width takes; None: it takes none
+    requests: int
+    texts: int
+    disk_bytes: int
+    least_s: float | None  # seconds of the crawl with all of crawl.max_in_flight at work
+    pace_s: float | None  # at the pace of the crawl so far
+    figures: SiteFigures
+
+
+def figures_of(log: Log, rows: Iterable[SiteState]) -> SiteFigures:
+    """The figures of the crawled sites of a log, of which these are the rows; the defaults if they are too few.
+
+    Revisits and imported pages are left out.
     """
-    most = limit or _ALL  # one more is computed, to detect whether the list is cut
-    now_ms = int(time.time() * 1000)
-    from_files, skipped = _hits_of(files, now_ms)
-    with ExitStack() as held:
-        log = held.enter_context(opened(config)) if log_exists(config) or not files else None
-        inputs = _PlanInputs(log, config.log.partitions, from_files)
-        if site:
-            plans = [_plan_of(inputs, config, site, now_ms, most + 1)]
-            is_cut = len(plans[0].requests) > most
-            plans[0].requests = plans[0].requests[:most]
-        else:
-            run = DryRun(config.crawl, now_ms, most + 1, inputs.excludes, page_inspector)
-            for partition in range(inputs.partitions):
-                with inputs.state(partition) as state:
-                    run.add(state, inputs.records(partition), partition=partition)
-            plans = run.plans()
-            is_cut = len(plans) > most
-            plans = plans[:most]
-    if as_json:
-        for plan in plans:
-            put_json(msgspec.to_builtins(plan))
-    elif site:
-        _print_site(plans[0], now_ms)
-    else:
-        _print_sites(plans, now_ms)
-    if is_cut:
-        message(f"the first {counted(limit, 'request' if site else 'site')}; --limit shows more, --limit 0 all")
-    message(_LIMITS)
-    if inputs.paused:
-        message(inputs.paused)
-    return Exit.PROBLEM if skipped else Exit.OK
-
-
-class _PlanInputs:
-    def __init__(self, log: Log | None, partitions: int, from_files: Sequence[Hit]) -> None:
-        topics = log.topics() if log is not None else {}
-        self._log = log
-        self._topics = topics
-        self.excludes = exclusions_of(log).covers if log is not None else lambda _: False
-        self.paused = pause_in_words(log) if log is not None else ""
-        self.partitions = topics.get(HITS, partitions)
-        self._from_files: dict[int, list[Hit]] = {}
-        for hit in from_files:
-            self._from_files.setdefault(partition_of(hit.site, self.partitions), []).append(hit)
-
-    def state(self, partition: int) -> AbstractContextManager[StateReader]:
-        if self._log is None or f"state.{FRONTIER_STORE}" not in self._topics:
-            return nullcontext(MemoryState())
-        return self._log.read_state(FRONTIER_STORE, partition)
-
-    def records(self, partition: int) -> Iterator[Hit | Decision]:
-        yield from self._unread(HITS, Hit, partition)
-        yield from self._from_files.get(partition, ())
-        yield from self._unread(DECISIONS, Decision, partition)
-
-    def _unread(self, topic: str, kind: type[R], partition: int) -> Iterator[R]:
-        """Records that CRAWL has not read. Undecodable ones are reported and skipped."""
-        if self._log is None or topic not in self._topics:
-            return
-        start = max(self._log.committed("crawl", topic)[partition] or 0, self._log.beginning(topic)[partition])
-        yield from (record for _, record in records_of(kind, self._log.read(topic, partition, start)))
-
-
-def _plan_of(inputs: _PlanInputs, config: Config, site: str, now_ms: int, requests: int) -> SitePlan:
-    partition = partition_of(site, inputs.partitions)
-    records = [record for record in inputs.records(partition) if record.site == site]
-    run = DryRun(config.crawl, now_ms, None, inputs.excludes, page_inspector)
-    with inputs.state(partition) as state:
-        (plan,) = run.spaced([run.plan(state, site, records, requests)])
-    if not plan.is_known:
-        raise NotFound(f"--site {site!r}: this host is not in the frontier or in any hit")
-    return plan
-
-
-def _hits_of(files: Sequence[Path], now_ms: int) -> tuple[list[Hit], int]:
-    """The hits of files, and the number of lines without one, which are reported."""
-    hits: list[Hit] = []
-    skipped = 0
-    for file in files_in(files):
-        with input_lines(file) as lines:
-            for hit in read_hits(lines, now_ms=now_ms):
-                if isinstance(hit, BadLine):
-                    skipped += 1
-                    report_bad_line(file, hit)
-                else:
-                    hits.append(hit)
-    return hits, skipped
-
-
-def _print_sites(plans: Sequence[SitePlan], now_ms: int) -> None:
-    put_table(
-        ("site", "when", "request", "URL", "then", "queued", "why"),
-        (
-            (plan.site, *_first_request(plan, now_ms), queue_in_words(plan.queued_in), _why(plan, now_ms))
-            for plan in plans
-        ),
-        less=("queued", "then"),
+    topics, partitions = log.topics(), log.topics().get(PAGES, 0)
+    scored = {row.site: row.scored for row in rows}
+    sites: set[str] = set()
+    times: list[int] = []
+    taken_ms = records = read = 0
+    while read < partitions and len(sites) < _SITES_READ:
+        for page in topic_records(log, _Request, PAGES, [read]):
+            records += 1
+            if page.visit > 1 or page.found_by == "import" or is_canary(page.site):
+                continue
+            sites.add(page.site)
+            if page.outcome != FetchOutcome.REFUSED:
+                times.append(page.fetched_at)
+                taken_ms += page.duration_ms
+        read += 1
+    texts = [scored.get(site, 0) for site in sites]
+    if sum(map(bool, texts)) < LEAST_SITES or not times:
+        return SiteFigures()
+    at_work_ms = sum(min(after - before, _PAUSE_MS) for before, after in pairwise(sorted(times)))
+    every = log.sizes([PAGES])[PAGES].records
+    bytes_a_record = sum(held.bytes for held in log.sizes(list(topics)).values()) / every
+    return SiteFigures(
+        sites=len(sites),
+        requests=len(times) / len(sites),
+        scored=sum(map(bool, texts)) / len(sites),
+        texts=sum(texts) / len(sites),
+        disk_bytes=bytes_a_record * records / len(sites),
+        request_s=taken_ms / len(times) / 1000,
+        pace=1000 * len(times) * partitions / read / max(at_work_ms, 1),
     )
-    if not plans:
-        message("nothing to crawl: the frontier is empty, and there is no unread hit")
 
 
-def _print_site(plan: SitePlan, now_ms: int) -> None:
-    queued = queue_in_words(plan.queued_in) or "no URL queued"
-    put(one_line(f"{plan.site} ({plan.domain}): {counted(plan.fetched, 'page')} fetched, {queued}"))
-    if why := _why(plan, now_ms):
-        put_wrapped(one_line(why), "  ")
-    for text in plan.unusable:
-        put_wrapped(one_line(f"unusable hit: {text}"), "  ")
-    put_table(
-        ("when", "at", "request", "URL", ""),
-        (
-            (
-                when(at := each.start_at, now_ms),
-                moment(at),
-                each.kind,
-                each.url,
-                "if it has changed" if each.conditional else "",
-            )
-            for each in plan.requests
-        ),
-        title="requests, if answers come at once and pages have no links" if plan.requests else "",
+def plan_of(
+    line: RateLine | None, figures: SiteFigures, crawl: CrawlSettings, confidence: float, sites: int, half_width: float
+) -> FurtherSites:
+    """The plan of so many further sites, or, if `half_width` is not 0, of the number that brings this one.
+
+    `line`: the share as it is printed now. Without a usable one, each site is taken as told apart without an error, at
+    a share of one half.
+    """
+    now = _half_width_now(line) if line is not None and figures.sites else None
+    scored_now = line.scored_sites if line is not None and now is not None else 0
+    of_one = NormalDist().inv_cdf((1 + confidence) / 2) / 2 if now is None else now * math.sqrt(scored_now)
+    if half_width:
+        missing = (of_one / half_width) ** 2 - scored_now
+        sites = max(0, math.ceil(missing / figures.scored - 1e-9))
+    scored = scored_now + sites * figures.scored
+    requests = sites * figures.requests
+    least_s = pace_s = None
+    if figures.request_s is not None and figures.pace is not None and sites:
+        visit_s = crawl.delay_s * figures.requests
+        least_s = max(visit_s, requests * figures.request_s / crawl.max_in_flight)
+        pace_s = max(visit_s, requests / figures.pace)
+    labelled = line.labelled if line is not None and line.method == ShareState.REVIEWED else 0
+    return FurtherSites(
+        sites=sites,
+        half_width=of_one / math.sqrt(scored) if scored else 1.0,
+        half_width_now=now,
+        scored_sites_now=0 if line is None else line.scored_sites,
+        labelled=math.ceil(labelled * scored / scored_now) if labelled and scored_now else None,
+        requests=math.ceil(requests),
+        texts=math.ceil(sites * figures.texts),
+        disk_bytes=math.ceil(sites * figures.disk_bytes),
+        least_s=least_s,
+        pace_s=pace_s,
+        figures=figures,
     )
-    if plan.rests_until:
-        put(f"then it rests until {moment(plan.rests_until)} ({when(plan.rests_until, now_ms)})")
-    if plan.refusals:
-        put_table(
-            ("URL", "reason", "what it means"),
-            ((each.url, each.reason, each.rule or meaning_of_reason(each.reason).text) for each in plan.refusals),
-            title=f"recorded without a request: {plan.refused}",
-        )
 
 
-def _first_request(plan: SitePlan, now_ms: int) -> tuple[str, str, str, str]:
-    if not plan.requests:
-        return "-", "none", "", ""
-    first = plan.requests[0]
-    kind = first.kind + (" if changed" if first.conditional else "")
-    return when(first.start_at, now_ms), kind, first.url, plan.first_page if first.kind != "page" else ""
-
-
-def _why(plan: SitePlan, now_ms: int) -> str:
-    parts = []
-    if plan.stopped_why:
-        passes = what_ends_stop(plan.stopped_why)
-        parts.append(f"stopped: {reason_text(plan.stopped_why)}" + (f" (until: {passes})" if passes else ""))
-    elif plan.parked_until:
-        parts.append(f"parked for {lasting((plan.parked_until - now_ms) / 1000)} after {reason_text(plan.parked_why)}")
-    elif plan.waits_for:
-        parts.append(_WAITS_FOR[plan.waits_for].format(domain=plan.domain))
-    elif not plan.requests:
-        parts.append("no URL is left; it rests until the next hit")
-    if plan.imported:
-        parts.append(f"{counted(plan.imported, 'hit')} came with a page from an archive, so not crawled")
-    if plan.unusable:
-        parts.append(f"unusable hits: {plan.unusable[0]}")
-    if plan.refused:
-        reasons = dict.fromkeys(f"{each.reason}{f' ({each.rule})' if each.rule else ''}" for each in plan.refusals)
-        parts.append(f"{counted(plan.refused, 'URL')} refused without a request: {', '.join(reasons)}")
-    return "; ".join(parts)
+def _half_width_now(line: RateLine) -> float | None:
+    """The half width of the printed interval; None if it rests on too few sites, or says nothing."""
+    says = line.method in (ShareState.DIRECT, ShareState.REVIEWED, ShareState.TOO_WIDE)
+    if line.low is None or line.high is None or not says or line.scored_sites < LEAST_SITES:
+        return None
+    return (line.high - line.low) / 2

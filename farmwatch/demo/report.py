@@ -5,17 +5,15 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from farmwatch.audit.report import AuditReport
-from farmwatch.share.site_lines import SITE_COLUMNS
+from farmwatch.share.site_lines import SITE_COLUMNS, verdict_words
 from farmwatch.share.words import line_fields, text_of
-from farmwatch.terminal.messages import put, put_columns, put_json, put_wrapped
+from farmwatch.terminal.messages import put, put_json, put_table, put_wrapped
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.schema.records import SiteState
@@ -60,16 +58,17 @@ class DemoResult:
 
 def print_result(result: DemoResult) -> None:
     """Print the result as text."""
-    columns: dict[str, str | Callable[[SiteState], Any]] = {
-        "site": "site",
-        "truth": lambda row: result.truth.get(row.site, "-"),
-        **{name: name for name in ("verdict", "pages", "articles", "flagged")},
-        "pages_used": "pages_used",
-        "most_dropped_by": lambda row: max(row.dropped_by, key=row.dropped_by.__getitem__, default=""),
-    }
     title = f"{len(result.rows)} sites, {result.pages} pages fetched, {result.seconds:.0f} s"
-    rows = sorted(result.rows, key=lambda row: (list(SiteClass).index(SiteClass(row.verdict)), row.site))
-    shown = put_columns(rows, columns, title, less=("most_dropped_by", "pages_used", "flagged"))
+    headings = ("site", "truth", "verdict", "pages", "articles", "flagged", "pages_used", "most_dropped_by")
+    rows = [
+        (
+            *(row.site, result.truth.get(row.site, "-"), verdict_words(row.verdict, row.scored)),
+            *(row.pages, row.articles, row.flagged, row.pages_used),
+            max(row.dropped_by, key=row.dropped_by.__getitem__, default=""),
+        )
+        for row in sorted(result.rows, key=lambda row: (list(SiteClass).index(SiteClass(row.verdict)), row.site))
+    ]
+    shown = put_table(headings, rows, title, less=("most_dropped_by", "pages_used", "flagged"))
     meanings = {column.name: column.meaning for column in SITE_COLUMNS if column.meaning}
     legend = [f"{heading}: {meanings[heading]}" for heading in shown if heading in meanings]
     put_wrapped("; ".join(("truth: who wrote the site", *legend)))
@@ -129,7 +128,7 @@ def _advice(program: str, kept: Path | None, *, is_served: bool) -> list[str]:
             "Next, with the kept log:",
             f"  {program} console {options}     # look at it in a browser",
             f"  {program} sites {options}",
-            f"  {program} page {options} URL        # every rule with its value and threshold, for one page",
+            f"  {program} page {options} URL        # which rules a page passed and failed, and its score",
             f"  {program} doctor audit {options}",
             f"  {program} replay {options} --ruleset notes --name notes     # the same pages under another ruleset;"
             " then `compare live notes`",

@@ -56,7 +56,7 @@ def orders(at: Subject) -> Results:
             said, "if no such command runs, repeat it: readers see nothing of the host, but its bytes may be left"
         )
     excluded = sum(order.on for order in standing.exclusions.values()) if standing is not None else 0
-    yield ok(f"{counted(excluded, 'exclusion')} (`farmwatch crawl exclude --list`)")
+    yield ok(f"{counted(excluded, 'exclusion')} (`farmwatch crawl exclude`)")
 
 
 def search(at: Subject) -> Results:

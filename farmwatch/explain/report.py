@@ -70,7 +70,7 @@ def show(page: PageExplanation, *, everything: bool = False) -> None:
         ran = "" if features.extract_path == "blocks" else "; it has next to no words, so Trafilatura ran"
         _print(f"the classifier of text blocks expects an F1 of {expected} for its text{ran}")
     put("")
-    put_rules(page)
+    put_rules(page, everything=everything)
     put("")
     if page.reads not in ("", "main"):
         _print(f"quality rules read the {TEXTS[page.reads]}")

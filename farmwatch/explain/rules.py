@@ -1,12 +1,13 @@
-"""The rules of an explanation: a table with value, condition and outcome, and the meaning of failed rules."""
+"""The rules of an explanation: which passed, and why others failed."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from farmwatch.explain.explanation import PageExplanation
-from farmwatch.terminal.messages import put, put_table, put_wrapped
+from farmwatch.terminal.messages import put_wrapped
 from filters.articles.inputs import MEANINGS
 from filters.articles.model import Contribution
 from filters.measure.epoch import feature_epoch
@@ -14,7 +15,7 @@ from filters.rules.catalogue import RULES
 from filters.rules.kinds import Rule
 from stream.schema.records import Features, RuleOutcome
 from stream.schema.vocabulary import PageClass
-from stream.text.wording import counted, one_line
+from stream.text.wording import one_line
 
 _PROBABILITY = "article_probability"
 REST = "rest"
@@ -30,36 +31,39 @@ class UrlMatch(NamedTuple):
     found: str
 
 
-def put_rules(page: PageExplanation) -> None:
-    """Print the rules. Text of the page or the log is printed on one line, without control characters."""
+def put_rules(page: PageExplanation, *, everything: bool = False) -> None:
+    """Print the rules on a line for each outcome, but failures, and with `everything` all, with value and bound."""
     features, verdict = page.features, page.verdict
-    rows, styles = [], []
+    by_outcome: dict[str, list[RuleOutcome]] = {"failed": []}
     for rule in verdict.rules:
-        outcome, style = _outcome(rule, drops=rule.name in verdict.failed)
-        rows.append((rule.name, shown_value(rule), _condition(rule, page.rules.get(rule.name)), outcome))
-        styles.append(style)
-    put_table(("rule", "value", "passes when", "outcome"), rows, styles=styles)
+        by_outcome.setdefault(_outcome(rule, drops=rule.name in verdict.failed), []).append(rule)
+    for outcome, rules in by_outcome.items():
+        if outcome == "failed" or everything:
+            for rule in rules:
+                meaning = f": {RULES[rule.name].doc}" if rule.name in RULES else ""
+                said = f"{rule.name} {shown_value(rule)}{_bound(rule, page.rules.get(rule.name))}"
+                put_wrapped(one_line(f"{outcome}: {said}{meaning}"), "  ")
+                for line in _evidence(features, page.rules.get(rule.name)):
+                    put_wrapped(one_line(line), "    ")
+        else:
+            put_wrapped(f"{outcome}: {', '.join(rule.name for rule in rules)}", "  ")
     unknown = not features.extract_error and any(rule.value is None for rule in verdict.rules)
     if unknown and page.source == "log" and features.epoch != feature_epoch(page.settings):
         put_wrapped(
             "the page was measured with other settings or an earlier version: what that did not measure is unknown"
             " until `farmwatch replay --name NAME` measures the stored page again"
         )
-    for rule_of_set in page.rules.values():
-        for part in contributions(features, rule_of_set):
-            value = "" if part.name == REST else f" {value_text(part.value)}"
-            put_wrapped(f"{rule_of_set.name}: logit {part.logit:+.2f} by {part.name}{value} ({meaning_of(part)})", "  ")
-        match = url_match(features, rule_of_set)
-        if match is not None:
-            pattern, piece = shortened(match.pattern), shortened(match.found)
-            why = f'{match.kind}, because the URL matches {pattern}: "{piece}"'
-            put_wrapped(one_line(f"{rule_of_set.name}: {why}"), "  ")
-    if verdict.failed:
-        put("")
-        in_force = sum(rule.threshold is not None for rule in verdict.rules)
-        put(f"{len(verdict.failed)} of {counted(in_force, 'rule')} in force failed:")
-    for name in verdict.failed:
-        put_wrapped(one_line(f"  {name}: {RULES[name].doc}" if name in RULES else f"  {name}"), "    ")
+
+
+def _evidence(features: Features, rule: Rule | None) -> Iterator[str]:
+    """The inputs of a rule's model, and the pattern that the URL matches."""
+    if rule is None:
+        return
+    for part in contributions(features, rule):
+        value = "" if part.name == REST else f" {value_text(part.value)}"
+        yield f"  logit {part.logit:+.2f} by {part.name}{value} ({meaning_of(part)})"
+    if (match := url_match(features, rule)) is not None:
+        yield f'  {match.kind}, because the URL matches {shortened(match.pattern)}: "{shortened(match.found)}"'
 
 
 def url_match(features: Features, rule: Rule) -> UrlMatch | None:
@@ -118,19 +122,18 @@ def value_text(value: Any) -> str:
     return _number(value) if isinstance(value, float | int) else str(value)
 
 
-def _condition(outcome: RuleOutcome, rule: Rule | None) -> str:
-    condition = "-" if outcome.threshold is None else f"{outcome.op} {value_text(outcome.threshold)}"
-    fields = ", ".join(f"{name} {value_text(value)}" for name, value in (fields_of(rule) if rule else {}).items())
-    return f"{condition} ({fields})" if fields else condition
+def _bound(outcome: RuleOutcome, rule: Rule | None) -> str:
+    fields = [f"{name} {value_text(value)}" for name, value in (fields_of(rule) if rule else {}).items()]
+    bound = [] if outcome.threshold is None else [f"passes when {outcome.op} {value_text(outcome.threshold)}"]
+    return f" ({', '.join([*bound, *fields])})" if bound or fields else ""
 
 
-def _outcome(rule: RuleOutcome, *, drops: bool) -> tuple[str, str]:
-    """Text and style of an outcome; capitals mark what drops the page."""
+def _outcome(rule: RuleOutcome, *, drops: bool) -> str:
     if rule.threshold is None:
-        return "disabled", "dim"
-    if rule.outcome == "n/a":
-        return ("N/A, DROPS", "bold red") if drops else ("n/a", "dim")
-    return ("FAIL", "bold red") if drops else (rule.outcome, "")
+        return "not in force"
+    if drops:
+        return "failed"
+    return "passed" if rule.outcome == "pass" else "unknown"
 
 
 def _number(value: float, digits: int = 3) -> str:

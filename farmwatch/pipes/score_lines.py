@@ -11,6 +11,7 @@ from typing import NamedTuple, Self, TypeVar
 
 import msgspec
 
+from farmwatch.share.review_labels import read_review
 from farmwatch.share.words import line_fields, text_of
 from farmwatch.terminal.jsonl import JsonLines, batches, encode_lines, write_bytes, write_line
 from farmwatch.terminal.messages import message
@@ -21,10 +22,12 @@ from scoring.detectors.settings import ScoreSettings
 from scoring.errors import DeviceLost
 from scoring.estimate.error_counts import ErrorCounts
 from scoring.interface import Detector, name_of
+from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import EstimateLine
 from scoring.sites.registry import site_method
 from scoring.sites.settings import TallySettings
 from scoring.stages.pipes import FlagLine, SiteLine, SiteVerdictLine, TextLine, estimate_sites, tally_scores
+from stream.log.contract import wall_ms
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
 
@@ -239,8 +242,9 @@ class ShareEstimate(EstimateLine, frozen=True, kw_only=True):
         return text_of(self.judged_remarks)
 
 
-def estimate_lines(files: Sequence[Path], errors: ErrorCounts | None, confidence: float) -> Exit:
+def estimate_lines(files: Sequence[Path], errors: ErrorCounts | None, confidence: float, review: str) -> Exit:
     """Site verdicts to the rate. Raises BadParameters for invalid error counts or confidence."""
+    labels = read_review(RateSettings(review=review), wall_ms())
     lines = JsonLines(files, SiteVerdictLine, "estimate")
-    write_line(line_fields(estimate_sites((line for _, line in lines), errors, confidence)))
+    write_line(line_fields(estimate_sites((line for _, line in lines), errors, confidence, labels)))
     return lines.end()

@@ -132,8 +132,6 @@ def notes_of(compared: Comparison) -> Iterator[str]:
     for name, correction in zip("AB", compared.corrections, strict=False):
         if correction.remark:
             yield f"{name}: {sentence(correction.remark)}"
-    if len({correction.errors is None for correction in compared.corrections}) > 1:
-        yield "only one of the rates is corrected: they are compared uncorrected"
 
 
 def _same_window_commands(compared: Comparison) -> str:
@@ -164,8 +162,6 @@ def as_json(compared: Comparison) -> dict[str, Any]:
     answer["pages"]["common"] = compared.pages.common
     answer["sites"]["llm_table"] = compared.sites.llm_table
     answer["changes"] = list(map(_change_as_json, compared.changes))
-    for described, group in zip(answer["groups"], compared.groups, strict=True):
-        described["changes"] = list(map(_change_as_json, group.changes))
     return answer
 
 

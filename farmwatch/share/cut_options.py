@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import date
 
+from farmwatch.tables.listing import read_share
 from scoring.rates.cuts import Cut
 from stream.text.times import read_day
 from stream.text.user_errors import UsageError
@@ -41,6 +42,17 @@ def read_days(since: str, until: str, now_ms: int) -> tuple[date | None, date | 
     if first and last and first > last:
         raise UsageError(f"--from {first} is after --to {last}")
     return first, last
+
+
+def read_part(text: str, option: str, below: float) -> float:
+    """A share such as 5% or 0.05, above 0. Raises UsageError."""
+    try:
+        part = read_share(text)
+    except ValueError:
+        part = 0.0
+    if not 0 < part < below:
+        raise UsageError(f"{option} {text}: give a share above 0 and below {below:g}, such as 1% or 0.05")
+    return part
 
 
 def _day(text: str, option: str, now_ms: int, *, may_come: bool = False) -> date | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from farmwatch.share.topic_records import topic_records
 from farmwatch.tables.columns import Column, columns_of
@@ -12,9 +11,7 @@ from stream.log.contract import Log
 from stream.schema.records import Hit
 from stream.schema.topics import HITS
 
-HIT_COLUMNS: list[Column[Hit]] = [
-    replace(column, total="count") if column.name == "source" else column for column in columns_of(Hit, "id")
-]
+HIT_COLUMNS: list[Column[Hit]] = columns_of(Hit, "id", source={"total": "count"})
 HITS_SHOWN = ("url", "rank", "query", "source", "fetched_at", "engine", "title")
 
 

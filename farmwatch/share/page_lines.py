@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from operator import attrgetter
 
 from farmwatch.config.config import Config
 from farmwatch.share.topic_records import topic_records
@@ -64,16 +63,13 @@ class ListedPage:
     text_digest: str = ""
 
 
-_TOTALS = {"result": "count"}
-_MEANINGS = {
-    "why": "the first rule that failed, or why there is no page",
-    "p_llm": "probability that a model wrote the text",
-    "flag": "whether the detector flags it",
-}
-PAGE_COLUMNS: list[Column[ListedPage]] = [
-    Column(c.name, c.kind, attrgetter(c.name), _TOTALS.get(c.name, ""), _MEANINGS.get(c.name, ""))  # type: ignore[arg-type]
-    for c in columns_of(ListedPage)
-]
+PAGE_COLUMNS: list[Column[ListedPage]] = columns_of(
+    ListedPage,
+    result={"total": "count", "values": (*PageClass, *FetchOutcome)},
+    why={"meaning": "the first rule that failed, or why there is no page"},
+    p_llm={"meaning": "probability that a model wrote the text"},
+    flag={"meaning": "whether the detector flags it"},
+)
 PAGES_SHOWN = ("url", "result", "why", "flag", "p_llm", "score", "abstain", "fetched_at", "found_by", "failed")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
 import msgspec
@@ -19,21 +19,25 @@ from stream.log.contract import Log, Output
 from stream.processing.topic_reader import rows_of
 from stream.schema.control import Control
 from stream.schema.records import ANSWER_KEY, RatePoint, SiteState, decode, encode
-from stream.schema.runs import shown_run
 from stream.schema.topics import RATES
 from stream.text.times import day_ms
 
 _THIN_BACK_DAYS = 7  # days that are thinned again, because no process may have run on the right day
 _EARLY = timedelta(days=1)  # a point may have been appended a little before or after its time
 
-# the names of `rate --json`
-_NAMES = {"rate": "judged_share", "low": "judged_low", "high": "judged_high", "method": "judged_method"}
-_NAMES |= {"share_low": "look_low", "share_high": "look_high", "share_method": "method"}
-_NAMES |= {"share_low_once": "low", "share_high_once": "high"}
-POINT_COLUMNS: list[Column[RatePoint]] = [
-    replace(c, of=lambda point: shown_run(point.run)) if c.name == "run" else c
-    for c in columns_of(RatePoint, "id", "site", "answer", renamed=_NAMES)
-]
+POINT_COLUMNS: list[Column[RatePoint]] = columns_of(  # by the names of `rate --json`
+    RatePoint,
+    *("id", "site", "answer"),
+    rate={"name": "judged_share"},
+    low={"name": "judged_low"},
+    high={"name": "judged_high"},
+    method={"name": "judged_method"},
+    share_low={"name": "look_low"},
+    share_high={"name": "look_high"},
+    share_method={"name": "method"},
+    share_low_once={"name": "low"},
+    share_high_once={"name": "high"},
+)
 
 _log = structlog.get_logger()
 

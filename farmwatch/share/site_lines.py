@@ -24,7 +24,7 @@ from scoring.sites.sprt import SiteTest
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.records import SiteState
-from stream.schema.runs import LIVE, shown_run
+from stream.schema.runs import LIVE
 from stream.schema.vocabulary import DECIDED, SiteClass, Truth
 
 
@@ -38,6 +38,11 @@ class ListedSite:
     no_page: str = ""
     needs: int | None = None
     now_ms: int = 0
+
+    @property
+    def verdict_words(self) -> str:
+        """Its verdict for people."""
+        return verdict_words(self.row.verdict, self.row.scored)
 
     @property
     def most_dropped_by(self) -> str:
@@ -55,22 +60,19 @@ class ListedSite:
         return is_too_old(counted_at(self.row, self.now_ms))
 
 
-_TOTALS = {"verdict": "count", "pages": "sum", "articles": "sum", "scored": "sum", "flagged": "sum"}
-_MEANINGS = {
-    "pages_used": "scored pages on which the verdict rests",
-    "llr": "their evidence, for llm above 0, for human below",
-}
-_OF_ROWS: list[Column[ListedSite]] = [
-    Column(
-        column.name,
-        column.kind,
-        (lambda line: shown_run(line.row.run)) if column.name == "run" else attrgetter(f"row.{column.name}"),
-        _TOTALS.get(column.name, ""),  # type: ignore[arg-type]
-        _MEANINGS.get(column.name, ""),
-    )
-    for column in columns_of(SiteState, "id", "former")
-]
-_BESIDE: list[Column[ListedSite]] = [
+SITE_COLUMNS: list[Column[ListedSite]] = [
+    *columns_of(
+        SiteState,
+        *("id", "former"),
+        path="row.",
+        verdict={"total": "count", "values": tuple(SiteClass), "said": lambda line: line.verdict_words},
+        pages={"total": "sum"},
+        articles={"total": "sum"},
+        scored={"total": "sum"},
+        flagged={"total": "sum"},
+        pages_used={"meaning": "scored pages on which the verdict rests"},
+        llr={"meaning": "their evidence, for llm above 0, for human below"},
+    ),
     Column(
         "p_llm",
         "number",
@@ -79,7 +81,11 @@ _BESIDE: list[Column[ListedSite]] = [
         " human site is called llm)",
         then_by=attrgetter("row.llr"),  # many are 1.00
     ),
-    Column("label", "text", attrgetter("label"), "count", "what people called it in the review in force"),
+    Column(
+        *("label", "text", attrgetter("label"), "count"),
+        meaning="what people called it in the review in force",
+        values=tuple(Truth),
+    ),
     Column(
         "needs",
         "integer",
@@ -96,7 +102,6 @@ _BESIDE: list[Column[ListedSite]] = [
     Column("no_page", "text", attrgetter("no_page")),
     Column("earlier_verdict", "text", attrgetter("earlier_verdict"), meaning="counts until the site has a new one"),
 ]
-SITE_COLUMNS: list[Column[ListedSite]] = [*_OF_ROWS, *_BESIDE]
 SITES_SHOWN = (  # the last are left out first for width
     *("site", "verdict", "too_old", "p_llm", "label", "flagged", "scored", "needs", "articles", "pages"),
     *("most_dropped_by", "llr", "mixed", "earlier_verdict", "pages_used", "ruleset", "digest", "detector", "epoch"),

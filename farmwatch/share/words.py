@@ -12,11 +12,9 @@ import msgspec
 
 from farmwatch.tables.columns import Column, columns_of, fields_of
 from scoring.estimate.definitions import ANY_ARTICLE, DOMAINS, EVERY_ARTICLE, RANKED_RESULTS, RESULTS
-from scoring.estimate.rate import UNCORRECTED
 from scoring.estimate.remarks import REASONS, Remark, RemarkKind
-from scoring.rates.site_rates import EstimateLine
+from scoring.rates.site_rates import UNCORRECTED, EstimateLine
 from scoring.rates.split_rates import RateLine
-from stream.schema.runs import shown_run
 from stream.text.wording import counted
 
 _OF_SITES = (RemarkKind.SHARE, RemarkKind.TOO_FEW, RemarkKind.TOO_WIDE, RemarkKind.KINDS_NOT_TOLD_APART)
@@ -28,7 +26,7 @@ _LABELLED = {
 _INTERVAL = "{confidence:.0%} interval {low:.1%} to {high:.1%}"
 _MISFIT = (
     "the counts do not fit the measured errors: {called:.1%} are called llm, BOUND; the rate is not known so exactly,"
-    " and the errors must be measured on sites like these: {more_known_sites} more sites of known truth are needed"
+    " and the errors must be measured on sites like these"
 )
 _WORDS = {
     RemarkKind.SHARE: "{percent} (" + _INTERVAL + ") of {of}{labelled}",
@@ -79,10 +77,6 @@ _WORDS = {
         "BOUND", "fewer than the {bound:.1%} that false alarms alone would be"
     ),
     RemarkKind.ABOVE_FOUND: _MISFIT.replace("BOUND", "more than the {bound:.1%} that are found of LLM sites"),
-    RemarkKind.MORE_SITES: "{number} more classifiable site{s} needed for an interval of ±{width:g}%",
-    RemarkKind.MORE_KNOWN_SITES: "an interval of ±{width:g}% takes more sites of known truth, whatever the number of"
-    " classifiable ones: the errors of the verdict were measured on {llm_sites} LLM and {human_sites} human sites,"
-    " {number} more known site{s} needed",
     RemarkKind.UNCLASSIFIABLE: "{unclassifiable} of {sites} sites unclassifiable",
     RemarkKind.NOT_CORRECTED: "not corrected by canaries: {reason}",
     RemarkKind.FEW_CANARIES: "not corrected by canaries: {llm_sites} LLM and {human_sites} human ones could be"
@@ -107,8 +101,6 @@ def sentence(remark: Remark) -> str:
                 datetime.fromtimestamp(facts[name] / 1000, UTC).date() for name in ("at_ms", "until_ms")
             )
             facts["who"] = _labellers(facts)
-        case RemarkKind.MORE_SITES | RemarkKind.MORE_KNOWN_SITES:
-            facts["width"] = 100 * facts["half_width"]
     if remark.kind in _OF_SITES:
         of = f"{counted(facts['sites'], 'site')} with scored articles"
         if unit := facts.get("unit"):
@@ -189,6 +181,4 @@ def line_fields(line: EstimateLine) -> dict[str, Any]:
 
 def share_columns(warnings: Mapping[str, str]) -> list[Column[RateLine]]:
     """The columns of `farmwatch rate`: `warnings` are those of the detectors, by identity."""
-    of_run: Column[RateLine] = Column("run", "text", lambda line: shown_run(line.run))
-    columns = [of_run if column.name == "run" else column for column in line_columns(RateLine)]
-    return [*columns, Column("warning", "text", lambda line: warnings[line.detector])]
+    return [*line_columns(RateLine), Column("warning", "text", lambda line: warnings[line.detector])]

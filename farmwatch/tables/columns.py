@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
+
+from stream.schema.runs import shown_run
 
 Kind = Literal["text", "integer", "number", "share", "truth", "time", "json"]  # time: ms since 1970, UTC; 0 = unknown
 Total = Literal["", "sum", "count"]
 T = TypeVar("T")
 _KINDS: dict[type, Kind] = {str: "text", int: "integer", float: "number", bool: "truth"}
 _TIMES = ("at", "term_start", "term_end")
+_RUNS = ("run", "from_run", "to_run")
 _SHARES = (
     *("share", "low", "high", "look_low", "look_high", "bound_low", "bound_high"),
     *("judged_share", "judged_low", "judged_high"),
@@ -31,10 +34,15 @@ class Column(Generic[T]):
     total: Total = ""  # below a table: the sum of its numbers, or how often each text occurs
     meaning: str = ""  # below a table, where the name does not say it
     then_by: Callable[[T], Any] | None = None  # orders rows whose cells are equal
+    values: tuple[str, ...] = ()  # of its cells, where they are few words
+    said: Callable[[T], Any] | None = None  # the cell in a table and its totals, which are for people; files have `of`
 
 
-def columns_of(record: type[Any], *left_out: str, renamed: Mapping[str, str] | None = None) -> list[Any]:
-    """A column for each field of a struct or named tuple but `v`, by their types."""
+def columns_of(record: type[Any], *left_out: str, path: str = "", **changed: Mapping[str, Any]) -> list[Any]:
+    """A column for each field of a struct, data class or named tuple but `v`, by their types.
+
+    `path` leads from a row to the record, such as `row.`; `changed` has fields of columns that differ, by field.
+    """
     columns = []
     for name, hint in get_type_hints(record).items():
         if name not in ("v", *left_out) and get_origin(hint) is not ClassVar:
@@ -44,9 +52,16 @@ def columns_of(record: type[Any], *left_out: str, renamed: Mapping[str, str] | N
             of_kind: Kind = "text" if is_word else _KINDS.get(kind, "json")
             if name in _TIMES or name.endswith("_at"):
                 of_kind = "time"
-            called = (renamed or {}).get(name, name)
-            columns.append(Column(called, "share" if called in _SHARES else of_kind, attrgetter(name)))
+            if changed.get(name, {}).get("name", name) in _SHARES:
+                of_kind = "share"
+            of = attrgetter(f"{path}{name}")
+            column = Column(name, of_kind, _shown_run(of) if name in _RUNS else of)
+            columns.append(replace(column, **changed.get(name, {})))
     return columns
+
+
+def _shown_run(of: Callable[[T], str]) -> Callable[[T], str]:
+    return lambda row: shown_run(of(row))
 
 
 def plain(value: Any) -> Any:

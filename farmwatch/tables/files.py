@@ -12,7 +12,7 @@ import msgspec
 
 from farmwatch.tables.arrow import arrow_batches, arrow_schema, json_text
 from farmwatch.tables.columns import Column, T, plain
-from stream.text.user_errors import UsageError
+from stream.text.user_errors import FarmwatchError, UsageError
 
 Format = Literal["csv", "json", "jsonl", "parquet"]
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet executes a cell that begins like this
@@ -25,13 +25,20 @@ def format_of(file: Path) -> Format:
     raise UsageError(f"{file}: a file ends in {', '.join(f'.{form}' for form in get_args(Format))}; or give --format")
 
 
+def require_new(file: Path) -> None:
+    """Raises UsageError for a file that exists, FarmwatchError for one in no folder: before the work begins."""
+    if file.exists() or file.is_symlink():
+        raise UsageError(f"{file} exists: name another file")
+    if not file.parent.is_dir():
+        raise FarmwatchError(f"{file}: cannot be written: there is no folder {file.parent}")
+
+
 def write_table(file: Path, form: Format, columns: Sequence[Column[T]], rows: Iterable[T]) -> int:
     """Write a new file; returns the number of rows. The file appears when it is complete.
 
     Raises UsageError if it exists, MissingExtra for Parquet without pyarrow; OSError.
     """
-    if file.exists():
-        raise UsageError(f"{file} exists: name another file")
+    require_new(file)
     number = 0
 
     def counted() -> Iterator[T]:

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal
+from typing import Annotated, Any, Generic, Literal, get_args
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from farmwatch.tables.arrow import json_text
 from farmwatch.tables.columns import Column, T
-from farmwatch.tables.files import Format, format_of, write_rows, write_table
+from farmwatch.tables.files import Format, format_of, require_new, write_rows, write_table
 from farmwatch.terminal.messages import message, put_table
 from stream.log.contract import wall_ms
 from stream.text.times import read_time
@@ -73,12 +73,18 @@ class Listing:
 
     @property
     def form(self) -> Literal["table", Format]:
-        """The format. Raises UsageError for two, or for one that needs a file."""
+        """The format. Raises UsageError for two formats, or for one that needs a file."""
         if self.json and self.format not in (None, "jsonl"):
             raise UsageError(f"--json and --format {self.format}: give one of them")
         form = "jsonl" if self.json else self.format or ("table" if self.out is None else format_of(self.out))
         if (form == "table") != (self.out is None) and form in ("table", "parquet"):
             raise UsageError(f"--format {form}: {'it is no file' if form == 'table' else 'name a file with --out'}")
+        if (
+            self.out is not None
+            and (ending := self.out.suffix.removeprefix(".")) != form
+            and ending in get_args(Format)
+        ):
+            raise UsageError(f"--format {form} and --out {self.out}: give one of them")
         return form
 
     @property
@@ -88,8 +94,8 @@ class Listing:
     def of(self, columns: Sequence[Column[T]]) -> Selection[T]:
         """The selection of rows with these columns. Raises UsageError for an unknown column, format or value."""
         _ = self.form  # raises
-        if self.out is not None and self.out.exists():
-            raise UsageError(f"{self.out} exists: name another file")
+        if self.out is not None:
+            require_new(self.out)
         by_name = {column.name: column for column in columns}
         key = _named(by_name, self.sort.removeprefix("-"), "--sort") if self.sort else None
         return Selection(self, columns, key, [_condition(by_name, text) for text in self.where])
@@ -125,8 +131,8 @@ class Selection(Generic[T]):
         known.sort(key=cell, reverse=largest_first != self.options.sort.startswith("-"))
         return [*known, *unknown]
 
-    def put(self, rows: Iterable[T], noun: str, shown: Sequence[str], most: int | None = _TABLE_ROWS) -> None:
-        """Show a table of the columns `shown`, of which the last are left out first for width; or write all columns.
+    def put(self, rows: Iterable[T], noun: str, shown: Sequence[str] = (), most: int | None = _TABLE_ROWS) -> None:
+        """Show a table of the columns `shown` (default: all), the last left out first for width; or write all columns.
 
         Without --limit, a table has `most` rows.
         """
@@ -144,8 +150,9 @@ class Selection(Generic[T]):
                 message(one_line(f"{self.options.out}: {counted(number, noun)}"))
             return
         by_name = {column.name: column for column in self.columns}
+        shown = shown or list(by_name)
         columns = [by_name[name] for name in shown]
-        cells = [[_shown(column, row) for column in columns] for row in islice(chosen, limit)]
+        cells = [[shown_cell(column, row) for column in columns] for row in islice(chosen, limit)]
         for _ in chosen:
             pass  # the totals are of all rows
         headings = put_table(shown, cells, less=shown[:0:-1])
@@ -169,7 +176,7 @@ class ListTotals(Generic[T]):
             for column in self._sums:
                 self._sums[column] += column.of(row) or 0
             for column, values in self._values.items():
-                values[str(column.of(row) or "")] += 1
+                values[str(shown_cell(column, row))] += 1
             yield row
 
     def lines(self, noun: str, shown: int) -> Iterator[str]:
@@ -220,10 +227,13 @@ def _value(column: Column[T], text: str) -> Any:
                 return _TRUTHS[text.lower()]
             case "json":
                 raise ValueError
+            case _ if text and column.values and text not in column.values:
+                raise ValueError
             case _:
                 return text
     except (ValueError, KeyError):
         takes = {"truth": "true or false", "time": "a time such as 2026-11-22", "json": "~ and a part of its text"}
+        takes["text"] = ", ".join(column.values)
         said = f"{column.name} takes {takes.get(column.kind, 'a number')}, not {text!r}"
         raise UsageError(f"--where: {said}") from None
 
@@ -234,8 +244,10 @@ def _named(columns: dict[str, Column[T]], name: str, option: str) -> Column[T]:
     return columns[name]
 
 
-def _shown(column: Column[T], row: T) -> Any:
+def shown_cell(column: Column[T], row: T) -> Any:
     """A cell of a table: a truth as yes, a time to the minute, a float with few digits, a list with commas."""
+    if column.said is not None:
+        return column.said(row)
     cell = column.of(row)
     if cell is None or cell is False or (column.kind == "time" and not cell):
         return ""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO
 
 from stream.text.wording import escaped, one_line
 
@@ -20,7 +20,6 @@ OUT_OF_PROCESSES = (
     "no further process or thread can be started: raise the limit (`ulimit -u`, TasksMax= of a unit, pids of a"
     " container), or start fewer (measure.workers, --jobs, --role)"
 )
-T = TypeVar("T")
 Advance = Callable[[int], None]
 
 
@@ -116,14 +115,6 @@ def _table(columns: _Columns, title: str, styles: Sequence[str], *, broken: bool
     for row, style in zip_longest(zip(*(cells for _, cells in columns), strict=True), styles):
         table.add_row(*map(Text, row), style=style)
     return table
-
-
-def put_columns(
-    rows: Iterable[T], columns: Mapping[str, str | Callable[[T], Any]], title: str = "", *, less: Sequence[str] = ()
-) -> Sequence[str]:
-    """Print a table of records, see `put_table`: each heading has an attribute or a function for its cells."""
-    cells = ([getattr(row, of) if isinstance(of, str) else of(row) for of in columns.values()] for row in rows)
-    return put_table(tuple(columns), cells, title, less=less)
 
 
 def put_wrapped(text: str, indent: str = "") -> None:

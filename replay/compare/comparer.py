@@ -12,13 +12,12 @@ from replay.compare.run_pair import ComparedRun, RunPair, SiteRows, find_compare
 from replay.compare.site_changes import BootstrapSettings, DirectFit, DirectPair, PairedSites, share_of_run
 from replay.compare.verdict_join import VerdictJoin, join
 from replay.runs.window import run_window
-from scoring.estimate.paired_bootstrap import RunErrors
 from scoring.estimate.reviewed_share import Review
 from scoring.estimate.share_change import NO_CELL, PairedCells
-from scoring.rates.canary_counts import CanarySummary, Correction, errors_in_force, recent_canaries
+from scoring.rates.canary_counts import CanarySummary, Correction, by_canaries, recent_canaries
 from scoring.rates.direct_share import known_sites
 from scoring.rates.settings import RateSettings
-from scoring.rates.site_rates import SiteRate, site_rate
+from scoring.rates.site_rates import SiteRate, site_rate, without_a_page
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.records import RuleOutcome
@@ -26,7 +25,6 @@ from stream.schema.vocabulary import SiteClass, Truth
 
 NO_THRESHOLD = "no threshold"  # the condition of a disabled rule
 _OTHER_WINDOW_SHARE = 0.01  # of fetches judged by one run only; above it the windows cause differences too
-CHANGES = ("share", "site_rate", "site_rate_decided", "article_share", "flagged_share")
 
 
 class ComparisonRequest(NamedTuple):
@@ -73,9 +71,6 @@ def compare(
     verdicts = zip(joined.verdicts, joined.other_verdicts, strict=True)
     side_a, side_b = (_side(*of_run) for of_run in zip(runs, rated, sites.totals(), verdicts, strict=True))
     human, llm = _canary_pairs(rated[0].canaries, rated[1].canaries)
-    of_a, of_b = (each.correction.errors for each in rated)
-    errors = None if of_a is None or of_b is None else RunErrors(of_a, of_b, shared=settings.errors is not None)
-    names = [*CHANGES[:2], *(["site_rate_corrected"] if errors is not None else []), *CHANGES[2:]]
     bootstrap = BootstrapSettings(request.seed, request.resamples, settings.confidence, identical)
     direct = DirectPair(rated[0].direct, rated[1].direct, human, llm, review)
     return Comparison(
@@ -88,8 +83,7 @@ def compare(
         rules=rules,
         only_in_a=only_in_a,
         only_in_b=only_in_b,
-        changes=sites.changes(names, bootstrap, direct, errors),
-        groups=sites.groups(bootstrap, direct),
+        changes=sites.changes(bootstrap, direct),
         strata=strata,
         sample=sample,
         sample_size=request.sample,
@@ -120,13 +114,12 @@ def _rule_changes(runs: RunPair, joined: VerdictJoin) -> tuple[list[RuleChange],
 
 
 def _rated(sites: SiteRows, settings: RateSettings, now_ms: int, review: Review | None) -> _Rated:
-    correction = errors_in_force(settings, sites.canaries, now_ms, sites.rows.values())
     canaries = recent_canaries(settings, sites.canaries, now_ms)
+    correction = by_canaries(canaries, sites.rows.values())
     rows = [sites.rows[site] for site in sorted(sites.rows)]
     direct = share_of_run(rows, settings.confidence, review, known=known_sites(canaries))
-    without_pages = sum(row.verdict == SiteClass.UNCLASSIFIABLE and row.pages == 0 for row in sites.rows.values())
-    verdicts = (row.verdict for row in sites.rows.values())
-    judged = site_rate(verdicts, correction.errors, settings.confidence, without_pages)
+    verdicts = Counter(row.verdict for row in rows)
+    judged = site_rate(verdicts, correction.errors, settings.confidence, sum(map(without_a_page, rows)))
     return _Rated(sites, direct, judged, canaries, correction)
 
 

@@ -1,4 +1,4 @@
-"""The result of a comparison of two runs, used by the terminal, as JSON and by the HTML report.
+"""The result of a comparison of two runs, used by the terminal, the console and as JSON.
 
 Differences are B - A. Shares lie in [0, 1]; times are milliseconds UTC. The numbers in `docs/explanation/compare.md`
 have the names of these fields. Texts, URLs and site names come from crawled pages and are hostile: escape them.
@@ -90,8 +90,8 @@ class ChangeRemark(msgspec.Struct, frozen=True):
 class ShareChange(msgspec.Struct, frozen=True, kw_only=True):
     """One share in both runs, and its difference with an interval over whole sites.
 
-    `name`: share (the direct estimate), site_rate (llm of classifiable sites, uncorrected), site_rate_corrected,
-    site_rate_decided (llm of llm + human), article_share (articles of pages), flagged_share (flagged of scored ones).
+    `name`: share (the direct estimate), site_rate (llm of classifiable sites, uncorrected), article_share
+    (articles of pages), flagged_share (flagged of scored ones).
     """
 
     name: str
@@ -101,7 +101,7 @@ class ShareChange(msgspec.Struct, frozen=True, kw_only=True):
     difference: float | None  # b - a; None if one of them is None
     low: float | None
     high: float | None
-    a_part: int  # numerator and denominator; of a corrected rate before the correction, of the direct estimate rounded
+    a_part: int  # numerator and denominator; of the direct estimate rounded
     a_whole: int
     b_part: int
     b_whole: int
@@ -174,18 +174,6 @@ class RuleChange(msgspec.Struct, frozen=True, kw_only=True):
     thrown_any: int
 
 
-class GroupChange(msgspec.Struct, frozen=True, kw_only=True):
-    """The sites of one source, or of one band of ranks. A site of several sources counts in each of them."""
-
-    by: str  # source | rank
-    group: str
-    sites_a: int
-    sites_b: int
-    unscored_a: int
-    unscored_b: int
-    changes: list[ShareChange]  # share, article_share
-
-
 class FailedRule(msgspec.Struct, frozen=True, kw_only=True):
     """A rule that a page fails: its value on the page, and its condition."""
 
@@ -236,8 +224,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     rules: list[RuleChange]  # those of both rulesets, in the order of B, then of A alone
     only_in_a: list[str]  # rules in force that only one of the rulesets has
     only_in_b: list[str]
-    changes: list[ShareChange]  # share first; site_rate_corrected only where both rates are corrected
-    groups: list[GroupChange]
+    changes: list[ShareChange]  # share first
     strata: list[Stratum]
     sample: list[Flip]
     sample_size: int  # as requested

@@ -1,46 +1,34 @@
-"""Compares the sites of two runs: verdict changes and share changes, in total and by group."""
+"""Compares the sites of two runs: verdict changes and share changes."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from replay.compare.comparison import (
-    SITE_KINDS,
-    ChangeKind,
-    ChangeRemark,
-    GroupChange,
-    ShareChange,
-    SiteCells,
-    SiteFlip,
-)
+from replay.compare.comparison import SITE_KINDS, ChangeKind, ChangeRemark, ShareChange, SiteCells, SiteFlip
 from scoring.estimate.clusters import WeightedSites, agreement
 from scoring.estimate.fit import Fit, KnownSites
 from scoring.estimate.intervals import Interval
-from scoring.estimate.paired_bootstrap import FEWEST_SITES, RunErrors, paired_change
+from scoring.estimate.paired_bootstrap import FEWEST_SITES, paired_change
 from scoring.estimate.reviewed_share import Review, moves_by_review
 from scoring.estimate.share_change import NO_CELL, Cell, PairedCells, reviewed_change, share_change
 from scoring.rates.direct_share import DirectShare, ShareState, by_review, share_of_rows
-from scoring.rates.groups import UNKNOWN, by_rank_band, group_order
 from stream.schema.records import SiteState
 
 _KIND = {kind: number for number, kind in enumerate(SITE_KINDS)}
 _ABSENT = SiteState(id="", site="", verdict="absent")
-_LLM, _HUMAN, _UNDECIDED = range(3)  # the classifiable kinds
+_LLM, _, _UNDECIDED = range(3)  # the classifiable kinds
 _COLUMNS = ("pages", "articles", "scored", "abstained", "flagged", "unscored")
 
 TITLES = {
     "share": "share of LLM sites",
     "site_rate": "LLM sites of classifiable ones",
-    "site_rate_corrected": "LLM sites, corrected",
-    "site_rate_decided": "LLM sites of decided ones",
     "article_share": "articles of pages",
     "flagged_share": "flagged of scored articles",
 }
@@ -132,61 +120,19 @@ class PairedSites:
         """Whether every site has the same verdict and the same counts in both runs."""
         return bool((self._kinds[0] == self._kinds[1]).all() and (self._sums[0] == self._sums[1]).all())
 
-    def changes(
-        self, names: Iterable[str], bootstrap: BootstrapSettings, direct: DirectPair, errors: RunErrors | None = None
-    ) -> list[ShareChange]:
-        """The changes of these shares over all sites; the corrected rate needs `errors`."""
+    def changes(self, bootstrap: BootstrapSettings, direct: DirectPair) -> list[ShareChange]:
+        """The changes of all shares over all sites."""
         everything = np.arange(len(self._rows))
         return [
             self._share_change(everything, bootstrap, direct)
             if name == "share"
-            else self._change(name, everything, bootstrap, errors if name == "site_rate_corrected" else None)
-            for name in names
+            else self._change(name, everything, bootstrap)
+            for name in TITLES
         ]
-
-    def groups(self, bootstrap: BootstrapSettings, direct: DirectPair) -> list[GroupChange]:
-        """The share of LLM sites and of articles, for each source and each band of ranks."""
-        members_of: dict[tuple[str, str], list[int]] = {}
-        for number, (a, b) in enumerate(self._rows):
-            for source in dict.fromkeys((*a.sources, *b.sources)) or (UNKNOWN,):
-                members_of.setdefault(("source", source), []).append(number)
-            ranked = [row for row in (a, b) if row.best_rank > 0]
-            (band,) = by_rank_band(min(ranked, key=attrgetter("best_rank"), default=_ABSENT))
-            members_of.setdefault(("rank", band), []).append(number)
-        groups = []
-        for by, group in sorted(members_of, key=lambda key: (key[0] != "source", group_order(key[1]))):
-            members = np.array(members_of[by, group])
-            unscored = self._sum(members, "unscored")
-            groups.append(
-                GroupChange(
-                    by=by,
-                    group=group,
-                    sites_a=int((self._kinds[0][members] != _KIND["absent"]).sum()),
-                    sites_b=int((self._kinds[1][members] != _KIND["absent"]).sum()),
-                    unscored_a=unscored[0],
-                    unscored_b=unscored[1],
-                    changes=[
-                        self._share_change(members, bootstrap, self._part(members, bootstrap, direct)),
-                        self._change("article_share", members, bootstrap),
-                    ],
-                )
-            )
-        return groups
 
     def _sum(self, members: NDArray[np.int64], column: str) -> tuple[int, int]:
         a, b = (int(sums[members, _COLUMNS.index(column)].sum()) for sums in self._sums)
         return a, b
-
-    def _part(self, members: NDArray[np.int64], bootstrap: BootstrapSettings, of_all: DirectPair) -> DirectPair:
-        """The direct estimates of some of the sites; error rates come from all sites."""
-        if len(members) == len(self._rows):
-            return of_all
-        parts = [of_all.a, of_all.b]
-        for run, whole in enumerate(parts):
-            rows = [row for number in members.tolist() if (row := self._rows[number][run]) is not _ABSENT]
-            if len(rows) < int((self._kinds[run] != _KIND["absent"]).sum()):
-                parts[run] = share_of_run(rows, bootstrap.confidence, of_all.review, whole=whole[1])
-        return DirectPair(parts[0], parts[1], {}, {}, of_all.review)
 
     def _share_change(
         self, members: NDArray[np.int64], bootstrap: BootstrapSettings, direct: DirectPair
@@ -240,28 +186,19 @@ class PairedSites:
         difference = b.share - a.share
         return Interval(difference, max(difference - half, -1.0), min(difference + half, 1.0))
 
-    def _change(
-        self, name: str, members: NDArray[np.int64], bootstrap: BootstrapSettings, errors: RunErrors | None = None
-    ) -> ShareChange:
+    def _change(self, name: str, members: NDArray[np.int64], bootstrap: BootstrapSettings) -> ShareChange:
         if name in ("article_share", "flagged_share"):
             part, whole = ("articles", "pages") if name == "article_share" else ("flagged", "scored")
             columns = [_COLUMNS.index(part), _COLUMNS.index(whole)]
             halves = [of_run[members][:, columns] for of_run in self._sums]
         else:
-            last = _HUMAN if name == "site_rate_decided" else _UNDECIDED
             of_members = [kinds[members] for kinds in self._kinds]
-            halves = [np.stack([kinds == _LLM, kinds <= last], axis=1).astype(np.float64) for kinds in of_members]
+            halves = [np.stack([kinds == _LLM, kinds <= _UNDECIDED], axis=1).astype(np.float64) for kinds in of_members]
         sums = np.concatenate(halves, axis=1)
-        stream = xxhash.xxh3_64_intdigest(name.encode())  # so a group of all sites has the interval of the total
+        stream = xxhash.xxh3_64_intdigest(name.encode())
         rng = np.random.default_rng([bootstrap.seed, stream])
-        change = paired_change(
-            sums,
-            rng,
-            resamples=bootstrap.resamples,
-            confidence=bootstrap.confidence,
-            errors=errors,
-            same=bootstrap.same,
-        )
+        resamples, confidence = bootstrap.resamples, bootstrap.confidence
+        change = paired_change(sums, rng, resamples=resamples, confidence=confidence, same=bootstrap.same)
         parts = sums.sum(axis=0).astype(int).tolist()
         sites = int(((sums[:, 1] > 0) | (sums[:, 3] > 0)).sum())
         moved = int((sums[:, :2] != sums[:, 2:]).any(axis=1).sum())

@@ -61,12 +61,9 @@ class LetterGroup:
 
     @property
     def settled(self) -> str:
-        return settled_in_words(self.states)
-
-
-def settled_in_words(states: Counter[LetterState]) -> str:
-    """The numbers of the letters that are not open."""
-    return ", ".join(f"{count} {state}" for state, count in sorted(states.items()) if state != LetterState.OPEN)
+        """The numbers of the letters that are not open."""
+        settled = sorted((state, count) for state, count in self.states.items() if state != LetterState.OPEN)
+        return ", ".join(f"{count} {state}" for state, count in settled)
 
 
 def letter_groups(letters: Iterable[StoredLetter]) -> list[LetterGroup]:

@@ -25,7 +25,6 @@ from scoring.thresholds.threshold_set import Curve
 
 FOLDS = 5
 GROUPS = 10
-BARS = 20  # of the histogram of p
 _P_PLACES = 9  # digits after the point: closer values are in one group
 _FLAT = 1e-12  # differences of the loss below this are rounding errors
 _SEED = 5  # of the assignment of sites to folds: any number, fixed for reproducible reports
@@ -50,8 +49,6 @@ class Reliability(msgspec.Struct, frozen=True, kw_only=True):
     groups: list[ReliabilityGroup]
     calibration_error: float
     brier: float
-    human_bars: list[int]  # texts by p, in BARS parts of 0 to 1
-    llm_bars: list[int]
 
 
 def equal_weights(llm: Labels) -> Numbers:
@@ -129,13 +126,7 @@ def reliability(p: Numbers, llm: Labels, clusters: Codes) -> Reliability:
         assert group.observed.share is not None
         error += float(w.sum()) * abs(group.mean - group.observed.share)
         groups.append(group)
-    return Reliability(
-        groups=groups,
-        calibration_error=error,
-        brier=float((weights * (p - llm) ** 2).sum()),
-        human_bars=[int(count) for count in np.histogram(p[~llm], BARS, (0.0, 1.0))[0]],
-        llm_bars=[int(count) for count in np.histogram(p[llm], BARS, (0.0, 1.0))[0]],
-    )
+    return Reliability(groups=groups, calibration_error=error, brier=float((weights * (p - llm) ** 2).sum()))
 
 
 def _loss(beta: Numbers, design: Numbers, target: Numbers, weights: Numbers) -> float:

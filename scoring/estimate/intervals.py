@@ -66,11 +66,6 @@ class Interval(NamedTuple):
     low: float
     high: float
 
-    @property
-    def half_width(self) -> float:
-        """Half of the distance between the bounds."""
-        return (self.high - self.low) / 2
-
 
 def wilson(x: float, n: float, z: float) -> Interval:
     """The share x/n in Wilson's interval with continuity correction; n > 0."""

@@ -27,7 +27,6 @@ docs/explanation/compare.md.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from statistics import NormalDist
 from typing import NamedTuple
@@ -36,7 +35,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.errors import BadParameters
-from scoring.estimate.error_counts import ErrorCounts
 from scoring.statistics.shares import quantile_of_sum
 
 RESAMPLES = 2000
@@ -61,28 +59,13 @@ class PairedChange(NamedTuple):
     high: float
 
 
-class RunErrors(NamedTuple):
-    """The error counts of the two runs; `shared`: both are one measurement, not two equal ones."""
-
-    a: ErrorCounts
-    b: ErrorCounts
-    shared: bool
-
-
 def paired_change(
-    sums: Numbers,
-    rng: np.random.Generator,
-    *,
-    resamples: int = RESAMPLES,
-    confidence: float = 0.95,
-    errors: RunErrors | None = None,
-    same: bool = False,
+    sums: Numbers, rng: np.random.Generator, *, resamples: int = RESAMPLES, confidence: float = 0.95, same: bool = False
 ) -> PairedChange | None:
     """Shares and difference from `sums` [sites, 4]: part and whole under A, part and whole under B, 0 <= part <= whole.
 
-    With `errors` both are corrected rates of 0-1 sums, as `scoring.estimate.rate` estimates them, and the errors vary,
-    too. `same` says that the runs are one by construction: the interval is then the point 0. None where a whole is 0.
-    Raises BadParameters, also where runs that are said to be the same are not.
+    `same` says that the runs are one by construction: the interval is then the point 0. None where a whole is 0. Raises
+    BadParameters, also where runs that are said to be the same are not.
     """
     if sums.ndim != 2 or sums.shape[1] != 4 or not (sums >= 0).all() or (sums[:, ::2] > sums[:, 1::2]).any():
         raise BadParameters("paired sums need 0 <= part <= whole of each site, for both runs")
@@ -94,11 +77,7 @@ def paired_change(
     total = sums.sum(axis=0)
     if not (total[1] and total[3]):
         return None
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    if errors is None:
-        a, b = _shares(total[None, :])
-    else:
-        a, b = _corrected(total[None, :], errors, z)
+    a, b = _shares(total[None, :])
     change = PairedChange(float(a[0]), float(b[0]), float(b[0] - a[0]), 0.0, 0.0)
     if same:
         if a != b:
@@ -106,7 +85,7 @@ def paired_change(
         return change
     drawn = np.concatenate(list(_resampled(sums, total, resamples, rng)))
     drawn = drawn[(drawn[:, 1] > 0) & (drawn[:, 3] > 0)]
-    a, b = _shares(drawn) if errors is None else _corrected(drawn, errors, z, rng)
+    a, b = _shares(drawn)
     part_a, whole_a, part_b, whole_b = total
     influence = (sums[:, 2] - part_b / whole_b * sums[:, 3]) / whole_b
     influence = influence - (sums[:, 0] - part_a / whole_a * sums[:, 1]) / whole_a
@@ -145,36 +124,3 @@ def _summed(times: NDArray[np.int64], rows: Numbers) -> Numbers:
     """Sums of rows with these counts. Not by BLAS, whose threads wait for each other on a busy machine."""
     weights = times.astype(np.float64)
     return np.stack([np.einsum("ij,j->i", weights, np.ascontiguousarray(column)) for column in rows.T], axis=1)
-
-
-def _corrected(
-    sums: Numbers, errors: RunErrors, z: float, rng: np.random.Generator | None = None
-) -> tuple[Numbers, Numbers]:
-    """Corrected rates of each row of sums; with `rng` the error counts are drawn again for each of them."""
-    number = len(sums)
-    of_a = _error_shares(errors.a, number, rng)
-    of_b = of_a if errors.shared else _error_shares(errors.b, number, rng)
-    return _without_errors(sums[:, 0], sums[:, 1], of_a, z), _without_errors(sums[:, 2], sums[:, 3], of_b, z)
-
-
-def _error_shares(errors: ErrorCounts, number: int, rng: np.random.Generator | None) -> tuple[Numbers, Numbers]:
-    """Sensitivity and specificity, smoothed as in `scoring.estimate.intervals`."""
-
-    def smoothed(right: int, sites: int) -> Numbers:
-        share = (right + 1) / (sites + 2)
-        drawn = np.full(number, float(right)) if rng is None else rng.binomial(sites, share, number)
-        return np.asarray((drawn + 1) / (sites + 2), np.float64)
-
-    return smoothed(errors.llm_found, errors.llm_sites), smoothed(errors.human_cleared, errors.human_sites)
-
-
-def _without_errors(part: Numbers, whole: Numbers, shares: tuple[Numbers, Numbers], z: float) -> Numbers:
-    """The point estimate of `intervals`; if the drawn errors correct nothing, any rate is possible.
-
-    Such draws get 0 or 1, depending on the side of the share, so that they widen the interval.
-    """
-    sensitivity, specificity = shares
-    p = (part + z * z / 2) / (whole + z * z)
-    youden = np.maximum(sensitivity + specificity - 1, math.ulp(1.0))
-    rate: Numbers = np.clip((p + specificity - 1) / youden, 0.0, 1.0)
-    return rate

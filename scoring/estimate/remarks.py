@@ -65,8 +65,6 @@ class RemarkKind(StrEnum):
     FEW_SITES = auto()
     BELOW_FALSE_ALARMS = auto()
     ABOVE_FOUND = auto()
-    MORE_SITES = auto()
-    MORE_KNOWN_SITES = auto()
     UNCLASSIFIABLE = auto()
 
     # its correction

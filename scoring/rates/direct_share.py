@@ -215,7 +215,7 @@ def by_review(
     share, low, high = reviewed.interval.point, ends["low"], ends["high"]
     facts: dict[str, Fact] = {"share": share, "low": low, "high": high, "confidence": confidence}
     added = [_labelled(review, number)]
-    if chances is not None:
+    if reviewed.widened >= 1.05:
         added.append(Remark.of(RemarkKind.LABELLERS_DIFFER, times=reviewed.widened))
     if missing:
         added.append(Remark.of(RemarkKind.UNLABELLED, labelled=len(review.sites), drawn=review.drawn))

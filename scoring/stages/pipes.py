@@ -12,9 +12,10 @@ import msgspec
 
 from scoring.estimate.error_counts import ErrorCounts
 from scoring.estimate.fit import KnownSites
+from scoring.estimate.reviewed_share import Review
 from scoring.interface import PageScore, SiteMethod
 from scoring.rates.canary import truth_of
-from scoring.rates.direct_share import share_of_rows
+from scoring.rates.direct_share import by_review, share_of_rows
 from scoring.rates.site_rates import EstimateLine, site_rate
 from scoring.rates.versions import refuse_another
 from stream.schema.records import SiteState
@@ -96,7 +97,10 @@ def tally_scores(lines: Iterable[FlagLine], method: SiteMethod) -> list[SiteLine
 
 
 def estimate_sites(
-    lines: Iterable[SiteVerdictLine], errors: ErrorCounts | None = None, confidence: float = 0.95
+    lines: Iterable[SiteVerdictLine],
+    errors: ErrorCounts | None = None,
+    confidence: float = 0.95,
+    review: Review | None = None,
 ) -> EstimateLine:
     """The share of LLM sites; of several lines for a site the last one counts. Canary sites are sites of known truth.
 
@@ -122,10 +126,13 @@ def estimate_sites(
     for site, line in sites.items():
         truths.setdefault(truth_of(site), []).append(line)
     cells = {truth: Counter((line.scored or 0, line.flagged or 0) for line in of) for truth, of in truths.items()}
-    judged = site_rate((line.verdict for line in truths.get(None, [])), errors, confidence)
+    judged = site_rate(Counter(line.verdict for line in truths.get(None, [])), errors, confidence)
     known = KnownSites(cells.get(Truth.HUMAN, {}), cells.get(Truth.LLM, {}))
     rows = []
     for line in truths.get(None, []):
         site, scored, flagged = line.site or "", line.scored or 0, line.flagged or 0
         rows.append(SiteState(id=site, site=site, scored=scored, flagged=flagged, queries=line.queries))
-    return EstimateLine.of(judged, share_of_rows(rows, known, confidence)[0])
+    share, fit = share_of_rows(rows, known, confidence)
+    if review is not None and fit is not None:
+        share = by_review(share, fit, rows, review, confidence)
+    return EstimateLine.of(judged, share)

@@ -14,7 +14,6 @@ from kafka.protocol.consumer import IsolationLevel
 
 from stream.kafka.client import AdminClient
 from stream.kafka.errors import translate_error, translated_errors
-from stream.kafka.handshake import refusal
 from stream.log.errors import LogUnavailable, StreamError, UnknownTopic
 
 T = TypeVar("T")
@@ -138,15 +137,6 @@ class KafkaAdmin:
 
     def broker_version(self) -> str:
         return self._ask("broker version", lambda client: client.broker_version())
-
-    def broker_settings(self) -> dict[str, str]:
-        def ask(client: AdminClient) -> dict[str, str]:
-            node = client.describe_cluster()["brokers"][0]["broker_id"]
-            resource = ConfigResource(ConfigResourceType.BROKER, str(node))
-            described = client.describe_configs([resource], config_filter="all")["broker"][str(node)]
-            return {key: str(setting["value"]) for key, setting in described.items()}
-
-        return self._ask("broker settings", ask)
 
     def beginning(self, at: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return self._offsets(dict.fromkeys(at, OffsetSpec.EARLIEST), IsolationLevel.READ_COMMITTED)
@@ -272,9 +262,11 @@ class KafkaAdmin:
         try:
             return AdminClient(**self._options)
         except kafka_errors.KafkaTimeoutError as error:
-            if why := refusal(self._options["bootstrap_servers"], self._options):
-                raise StreamError(f"the broker answers, but refuses this client: {why}") from error
-            raise
+            servers = ", ".join(self._options["bootstrap_servers"])
+            raise kafka_errors.KafkaTimeoutError(
+                f"no broker at {servers} takes this client: kafka.client must have the protocol, the SASL mechanism,"
+                " the certificate, the user and the password of its listener"
+            ) from error
 
     def _disconnect(self) -> None:
         client, self._client = self._client, None

@@ -17,7 +17,6 @@ Finding = tuple[str, bool, str]  # subject, whether it is right, the finding and
 _OLDEST = (2, 5)  # first version that checks transactional offset commits against the group's generation (KIP-447)
 # A different value is right if it keeps more; all others must match.
 _AT_LEAST = ("max.message.bytes", "delete.retention.ms")
-_LIMITS = ("group.min.session.timeout.ms", "group.max.session.timeout.ms", "transaction.max.timeout.ms")
 POLICY = "cleanup.policy"
 RETENTION_MS = "retention.ms"
 SEGMENT_MS = "segment.ms"
@@ -32,25 +31,10 @@ def check_broker(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
         version = site.admin.broker_version()
         new_enough = tuple(int(part) for part in version.split(".")[:2]) >= _OLDEST
         findings.append(("kafka version", new_enough, version if new_enough else f"{version}: 2.5 or later is needed"))
-        findings += _times(site)
         findings += _topics(site, topics)
     except StreamError as error:
         findings.append((f"kafka broker {site.bootstrap}", False, str(error)))
     return findings
-
-
-def _times(site: KafkaSite) -> list[Finding]:
-    settings, broker = site.settings, site.admin.broker_settings()
-    if not broker.keys() >= set(_LIMITS):
-        return [("kafka broker settings", False, "not given: the client needs the right to describe configurations")]
-    least, most, longest = (int(broker[key]) for key in _LIMITS)
-    session_ms, transaction_ms = round(settings.session_timeout_s * 1000), round(settings.transaction_timeout_s * 1000)
-    session = f"{session_ms} ms, the broker allows {least} to {most} ms: see session_timeout_s"
-    transaction = f"{transaction_ms} ms, the broker allows {longest} ms (transaction.max.timeout.ms)"
-    return [
-        ("session timeout", least <= session_ms <= most, session),
-        ("transaction timeout", transaction_ms <= longest, transaction),
-    ]
 
 
 def _topics(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:

@@ -30,7 +30,6 @@ from stream.processing.metrics import (
     LOG_LAG_SECONDS,
     LOG_REBALANCES,
     STAGE_DURATION_SECONDS,
-    LogCpu,
     Metrics,
 )
 from stream.processing.stage import Stage
@@ -106,7 +105,6 @@ class StageLoop:
         self._lag_at = -s.lag_every_s
         self._waiting = 0  # the last measured lag, in records
         self._advanced = 0  # last answer of `Stage.advanced`
-        self._cpu = LogCpu(metrics)
         self._memory = StateMemory()
 
     def health(self) -> Health:
@@ -154,7 +152,7 @@ class StageLoop:
             self._refused.clear()
 
         def state_of(partition: int) -> StateReader:
-            return self._memory.over(partition, self._member.state(partition), self._cpu.sampled)
+            return self._memory.over(partition, self._member.state(partition))
 
         batch = Batch(self._stage, state_of, self._clock(), self._attempt, self._refused)
         batch.process(*flight.still_owned(self._owned))
@@ -162,8 +160,7 @@ class StageLoop:
         batch.tick(list(self._owned))
         commit = batch.commit()
         if commit is not None:
-            with self._cpu.timed("commit"):
-                self._member.commit(commit)
+            self._member.commit(commit)
             self._memory.committed(commit.state)
             self._after_commit(batch, flight.messages, self._monotonic() - flight.started_s)
         elif self._waiting == 0:
@@ -191,8 +188,7 @@ class StageLoop:
         epochs: list[int] = []
         until = 0.0
         while len(messages) < limit and room > 0 and (wait_s > 0 or not messages):
-            with self._cpu.timed("poll"):
-                more = self._member.poll(wait_s, limit - len(messages), room)
+            more = self._member.poll(wait_s, limit - len(messages), room)
             if not more:
                 break
             if not messages:
@@ -345,7 +341,6 @@ class StageLoop:
             if records == 0:
                 self._metrics.set(LOG_LAG_SECONDS, 0, topic=topic)
         self._waiting = sum(waiting.values())
-        self._cpu.look_at_threads()
 
 
 def raise_gc_threshold() -> None:

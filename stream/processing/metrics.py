@@ -1,4 +1,4 @@
-"""Metrics of a process; the meter that delays a batch's counts until its commit; the log's CPU; the loop's metrics.
+"""Metrics of a process; the meter that delays a batch's counts until its commit; the loop's metrics.
 
 Labels are bounded: topics, stages, rules, outcomes; never a URL or a site. `run` is bounded by the number of runs; the
 series of a run stay until the process ends.
@@ -7,13 +7,10 @@ series of a run stay until the process ends.
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics import MetricWrapperBase
@@ -36,9 +33,6 @@ counter, gauge, histogram = (partial(Metric, kind) for kind in ("counter", "gaug
 SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 LOG_RECORDS = counter("log_records", "Records committed by this process.", ("topic", "direction"))
-LOG_CPU_SECONDS = counter(
-    "log_cpu_seconds", "CPU time of the log: poll, commit, state, threads of its own.", ("operation",)
-)
 LOG_LAG_RECORDS = gauge("log_lag_records", "Records behind the end of an input topic.", ("topic", "partition"))
 LOG_LAG_SECONDS = gauge("log_lag_seconds", "Age of the newest record that was read.", ("topic",))
 LOG_EXPIRED_UNREAD_RECORDS = counter(
@@ -59,11 +53,6 @@ HEARTBEAT_TIMESTAMP_SECONDS = gauge(
 )
 
 _KINDS: dict[str, Callable[..., MetricWrapperBase]] = {"counter": Counter, "gauge": Gauge, "histogram": Histogram}
-P = ParamSpec("P")
-T = TypeVar("T")
-_LOG_THREADS = ("kafka-io", "network-thread", "log-lease")  # in the names of kafka-python's threads and ours
-_TIMED = 17  # reads of state; a prime, for stages that read in turns of two, four and more
-_TICK_S = 0.01  # USER_HZ is 100 on every Linux that Python runs on
 _Labelled = tuple[Metric, tuple[tuple[str, str], ...]]  # a metric, and one set of its labels
 
 
@@ -153,57 +142,3 @@ class Meter:
             metrics.count(metric, amount, **dict(labels))
         for metric, value, labels_ in self._observed:
             metrics.observe(metric, value, **labels_)
-
-
-class LogCpu:
-    """Counts the log's CPU time in a process; used from the loop's thread only.
-
-    In that thread it is measured by operation, and reads of state by a sample; the log's own threads are added. The
-    share of `process_cpu_seconds_total` is the cost of exactly-once.
-    """
-
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
-        self._threads: dict[int, float] = {}
-        self._state_s = 0.0  # time of reads of state that is not counted yet: a count costs as much as a read
-        self._reads = 0
-
-    @contextmanager
-    def timed(self, operation: str) -> Iterator[None]:
-        started = time.thread_time()
-        try:
-            yield
-        finally:
-            self._metrics.count(LOG_CPU_SECONDS, time.thread_time() - started, operation=operation)
-            if self._state_s:
-                self._metrics.count(LOG_CPU_SECONDS, self._state_s, operation="state")
-                self._state_s = 0.0
-
-    def sampled(self, read: Callable[P, T]) -> Callable[P, T]:
-        """`read`, timed in one of _TIMED calls, which counts for all, because the clock can cost as much as a read."""
-
-        def call(*args: P.args, **options: P.kwargs) -> T:
-            self._reads += 1
-            if self._reads % _TIMED:
-                return read(*args, **options)
-            started = time.thread_time()
-            try:
-                return read(*args, **options)
-            finally:
-                self._state_s += _TIMED * (time.thread_time() - started)
-
-        return call
-
-    def look_at_threads(self) -> None:
-        """Count the time of the log's own threads since the last call (on Linux; elsewhere nothing)."""
-        for thread in threading.enumerate():
-            number = thread.native_id
-            if number is None or not any(part in thread.name for part in _LOG_THREADS):
-                continue
-            try:
-                fields = Path(f"/proc/self/task/{number}/stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            spent = (int(fields[11]) + int(fields[12])) * _TICK_S
-            self._metrics.count(LOG_CPU_SECONDS, max(0.0, spent - self._threads.get(number, 0.0)), operation="threads")
-            self._threads[number] = spent

@@ -10,15 +10,13 @@ import bisect
 import heapq
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from stream.log.contract import NONE_REFUSED, Output, StateChange, StateReader, check_size
 from stream.log.errors import RecordTooLarge
 
 _ROOM = 2000  # cached values per partition (LRU); some 24 MB for 24 partitions
 _VALUE_CAP_BYTES = 1024  # larger values are not cached
-Timed = Callable[[Callable[..., Any]], Callable[..., Any]]
 _READ_PAST = 16  # staged deletions covered by one read of a scan
 
 
@@ -143,9 +141,9 @@ class StateMemory:
     def __init__(self) -> None:
         self._partitions: dict[int, _Values] = {}
 
-    def over(self, partition: int, committed: StateReader, timed: Timed = lambda read: read) -> StateReader:
-        """The committed state of a partition, read through this cache; `timed` wraps the reads of the log."""
-        return _Remembered(committed, self._partitions.setdefault(partition, _Values()), timed)
+    def over(self, partition: int, committed: StateReader) -> StateReader:
+        """The committed state of a partition, read through this cache."""
+        return _Remembered(committed, self._partitions.setdefault(partition, _Values()))
 
     def committed(self, state: Mapping[int, Sequence[StateChange]]) -> None:
         """Apply the changes of a commit, by partition, to cached keys."""
@@ -166,18 +164,18 @@ class StateMemory:
 class _Remembered:
     """A `StateReader` that caches look-ups of single keys."""
 
-    def __init__(self, committed: StateReader, values: _Values, timed: Timed) -> None:
+    def __init__(self, committed: StateReader, values: _Values) -> None:
         self._values = values
-        self._read = timed(committed.get)
-        self.scan = timed(committed.scan)
-        self.due = timed(committed.due)
-        self.next_due = timed(committed.next_due)
+        self._read = committed.get
+        self.scan = committed.scan
+        self.due = committed.due
+        self.next_due = committed.next_due
 
     def get(self, key: bytes) -> bytes | None:
         values = self._values
         if key in values:
             values.move_to_end(key)
             return values[key]
-        value: bytes | None = self._read(key)
+        value = self._read(key)
         _keep(values, key, value)
         return value

@@ -83,8 +83,6 @@ def main() -> None:
         print(f"{name:20} {rate:12.0f} {rate / rates['raw aiohttp']:7.2f} {largest:17.0f}")
     for ours, theirs, goal in GOALS:
         print(f"{ours} / {theirs}: {rates[ours] / rates[theirs]:.2f} (goal {goal:.2f})")
-    share = statistics.median(run["log_share"] for run in costs["our whole stage"])
-    print(f"log's share of the stage's CPU: {share:.2f}")
 
 
 def _run(server: Server, name: str, sites: int) -> dict[str, float]:
@@ -162,17 +160,13 @@ def crawling(folder: Path, target: str, sites: int, metrics: Metrics) -> Iterato
     log.close()
 
 
-def whole_stage(target: str, sites: int) -> dict[str, float]:
-    """CRAWL on the embedded log, from hits to committed pages, links followed; and the log's share of the CPU."""
-    metrics, began = Metrics(), cpu_s()
-    with tempfile.TemporaryDirectory() as folder, crawling(Path(folder), target, sites, metrics) as log:
+def whole_stage(target: str, sites: int) -> None:
+    """CRAWL on the embedded log, from hits to committed pages, links followed."""
+    with tempfile.TemporaryDirectory() as folder, crawling(Path(folder), target, sites, Metrics()) as log:
         wait_until(lambda: sum(log.end(PAGES)) >= sites * PER_SITE, "all pages", LIMIT_S, every_s=0.1)
-    spent, sample = cpu_s() - began, metrics.registry.get_sample_value
-    on_log = [sample("farmwatch_log_cpu_seconds_total", {"operation": name}) or 0.0 for name in ("poll", "commit")]
-    return {"log_share": sum(on_log) / spent}
 
 
-Work = Callable[[], dict[str, float] | None]
+Work = Callable[[], None]
 CONTENDERS: dict[str, Callable[[str, int], Work]] = {  # each loads its modules, and returns the work
     "raw aiohttp": lambda target, sites: lambda: asyncio.run(raw(target, sites)),
     "our fetch path": lambda target, sites: lambda: asyncio.run(fetch_path(target, sites)),
@@ -194,8 +188,8 @@ def contend(name: str, target: str, sites: int) -> dict[str, float]:
     """Be the contender, in a process that does nothing else; returns its cost."""
     work = CONTENDERS[name](target, sites)
     began = cpu_s()
-    cost = work() or {}
-    return cost | {"cpu_s": cpu_s() - began, "rss_mib": memory_mib("VmHWM")}
+    work()
+    return {"cpu_s": cpu_s() - began, "rss_mib": memory_mib("VmHWM")}
 
 
 if __name__ == "__main__":

@@ -10,9 +10,8 @@ import pytest
 from playwright.sync_api import Browser
 
 from farmwatch.config.config import load
-from farmwatch.crawl.orders import order_exclusions
 from tests.browser.chromium import Tab, launched, program, tab
-from tests.browser.served import ServedConsole, put_history, put_letter, replay, served
+from tests.browser.served import ServedConsole, prepared, served
 from tests.support.front_door import PARTITIONS, finished_log
 from tests.support.processes.demo_run import demo_run
 
@@ -30,12 +29,7 @@ def demo(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """The console of the demo's log, with a history, a dead letter, an exclusion; tests do not change it."""
     folder = tmp_path_factory.mktemp("demo")
     demo_run(tmp_path_factory, folder / "kept")
-    config = load(folder / "kept" / "farmwatch.toml", environment={}).config
-    replay(config, "--ruleset", "c4")
-    put_history(config.log.url)
-    put_letter(config.log.url, KeyError("x"))
-    order_exclusions(config, [("no.example", "its owner asked")], on=True)
-    with served(config, folder) as console:
+    with served(prepared(folder / "kept"), folder) as console:
         yield console
 
 

@@ -8,21 +8,53 @@ from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
+from typing import Literal, NamedTuple
 
 from PIL import Image
+from playwright.sync_api import expect
 
-from farmwatch.config.config import Config, load
 from tests.browser.chromium import launched, program, tab
-from tests.browser.served import replay, served
+from tests.browser.served import prepared, served
 from tests.support.processes.demo_run import run_demo
 
-_SIZE = {"width": 1280, "height": 960}
+_COLOURS = 32  # of a picture
 _SITE = "happytailguide.example"
-_PICTURES = {
+_COPY = f"http%3A//{_SITE}/syndicated/copy"
+PAGES = {  # name of a page -> its address in the pictures
     "answer": "/answer",
+    "flow": "/flow",
+    "sites": "/sites",
     "site": f"/site?site={_SITE}",
-    "page": f"/page?url=http%3A//{_SITE}/syndicated/copy&ruleset=c4",
+    "pages": "/pages?kind=dropped",
+    "page": f"/page?url={_COPY}&ruleset=c4",
+    "templates": "/templates",
+    "crawl": "/crawl",
+    "frontier": "/frontier",
+    "runs": "/runs",
+    "compare": "/compare?a=live&b=stricter",
+    "label": "/label?a=live&b=stricter",
+    "rulesets": "/rulesets?b=c4",
+    "letters": "/letters",
+    "letter": "/letter?id=0/0",
+    "health": "/health",
 }
+
+
+class Screen(NamedTuple):
+    """A screen, and what the names of its pictures end in."""
+
+    ending: str
+    width: int
+    scheme: Literal["light", "dark"]
+
+
+SCREENS = (Screen("", 1280, "light"), Screen("-dark", 1280, "dark"), Screen("-390", 390, "light"))
+
+
+def save(screenshot: bytes, file: Path) -> None:
+    """Write a screenshot with few colours."""
+    picture = Image.open(BytesIO(screenshot)).convert("RGB")
+    picture.quantize(_COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(file, optimize=True)
 
 
 def main(target: Path) -> None:
@@ -33,20 +65,15 @@ def main(target: Path) -> None:
         kept.mkdir()
         end.callback(shutil.rmtree, kept)
         run_demo(kept)
-        config = load(kept / "farmwatch.toml", environment={}).config
-        replay(config, "--ruleset", "c4")
-        _write(target, config, Path(folder))
-
-
-def _write(target: Path, config: Config, folder: Path) -> None:
-    with (
-        launched(program()) as browser,
-        served(config, folder) as console,
-        tab(browser, console.url, viewport=_SIZE, color_scheme="light") as shown,
-    ):
-        for name, path in _PICTURES.items():
-            picture = Image.open(BytesIO(shown.open(path).screenshot()))
-            picture.quantize(256).save(target / f"console-{name}.png", optimize=True)
+        config = prepared(kept)
+        browser, console = end.enter_context(launched(program())), end.enter_context(served(config, Path(folder)))
+        for screen in SCREENS:
+            size = {"width": screen.width, "height": 960 if screen.width > 1000 else 844}
+            with tab(browser, console.url, viewport=size, color_scheme=screen.scheme) as shown:
+                for name, path in PAGES.items():
+                    page = shown.open(path)
+                    expect(page.locator("#live")).to_have_text("live")
+                    save(page.screenshot(), target / f"console-{name}{screen.ending}.png")
 
 
 if __name__ == "__main__":

@@ -11,8 +11,9 @@ from typing import NamedTuple
 from aiohttp import web
 
 from farmwatch.__main__ import run
-from farmwatch.config.config import Config
+from farmwatch.config.config import Config, load
 from farmwatch.config.opening import opened
+from farmwatch.crawl.orders import order_exclusions
 from stream.log.contract import Message, Output, wall_ms
 from stream.opening import open_log
 from stream.processing.dead_letters import dead_letter
@@ -62,6 +63,16 @@ def served(config: Config, folder: Path) -> Iterator[ServedConsole]:
             finally:
                 stop.set()
                 following.join()  # it ends the streams of events, for which the server would wait
+
+
+def prepared(kept: Path) -> Config:
+    """The configuration of a demo's log, which gets a replay, a history, a dead letter and an exclusion."""
+    config = load(kept / "farmwatch.toml", environment={}).config
+    replay(config, "--ruleset", "c4")
+    put_history(config.log.url)
+    put_letter(config.log.url, KeyError("x"))
+    order_exclusions(config, [("no.example", "its owner asked")], on=True)
+    return config
 
 
 def put_letter(url: str, error: Exception) -> None:

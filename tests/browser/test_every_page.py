@@ -129,7 +129,7 @@ def page_with_verdict(shown: Tab, verdict: str) -> str:
     for site in shown.page.request.get(f"{shown.url}/sites.json").json()["sites"]:
         found = shown.page.request.get(f"{shown.url}/site.json", params={"site": site["site"]}).json()
         for page in found["pages"]:
-            if page["verdict"] == verdict:
+            if page["result"] == verdict:
                 return f"/page?url={quote(page['url'], safe='')}"
     raise AssertionError(f"no page has the verdict {verdict}")
 

@@ -9,15 +9,13 @@ it, and the audit.
 
 from __future__ import annotations
 
-import re
 import resource
 import subprocess
 import sys
 import time
-import urllib.request
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +26,7 @@ import pytest
 from farmwatch.audit.report import AuditReport
 from farmwatch.demo.server import LoopbackWeb
 from replay.rows.site_table import read_sites
-from scoring.estimate.rate import estimate
+from scoring.rates.site_rates import site_rate
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.records import SiteState, Verdict
@@ -70,7 +68,6 @@ class Figures:
     log: str
     seconds: float
     cpu_s: float
-    log_cpu_s: float
     report: AuditReport
     outcome: Outcome
     rows: list[SiteState]
@@ -90,19 +87,19 @@ def run(name: str, web: Web, folder: Path) -> Figures:
         if LONG:
             farm.start(hits)
             farm.settle(TIMEOUT_S)
-            seconds, log_cpu_s = time.monotonic() - started, sum(_log_cpu_s(farm))
+            seconds = time.monotonic() - started
             code = farm.stop()
             assert code == (1 if web.bad_lines else 0), farm.tail()  # a skipped line shows in the exit code
         else:
             farm.work_here(hits, TIMEOUT_S, meanwhile=kill_broker if name == "kafka" else None, skipped=web.bad_lines)
-            seconds, log_cpu_s = time.monotonic() - started, 0.0
+            seconds = time.monotonic() - started
         cpu_s = _roles_cpu_s() - before
         with farm.log() as log:
             rows = read_sites(log)
         if name == "kafka":
             check_console(farm, rows, folder)
         replayed = replays(farm) if LONG else []
-        figures = Figures(name, seconds, cpu_s, log_cpu_s, farm.audit(), farm.outcome(), rows, replayed)
+        figures = Figures(name, seconds, cpu_s, farm.audit(), farm.outcome(), rows, replayed)
     for row in rows:
         figures.agreement[web.truth.get(row.site, UNKNOWN), row.verdict] += 1
     return figures
@@ -176,14 +173,14 @@ def show(web: Web, runs: Sequence[Figures]) -> None:
     for f in runs:
         pages = f.report.steps["pages -> features"].done
         print(
-            f"  {f.log:9} {f.seconds:6.1f} s, {pages / f.seconds:5.1f} pages/s, CPU {f.cpu_s:6.1f} s, of it in the log "
-            f"{f.log_cpu_s:5.1f} s = {f.log_cpu_s / f.cpu_s:.1%}, audit {'clean' if f.report.ok else 'BROKEN'}"
+            f"  {f.log:9} {f.seconds:6.1f} s, {pages / f.seconds:5.1f} pages/s, CPU {f.cpu_s:6.1f} s, "
+            f"audit {'clean' if f.report.ok else 'BROKEN'}"
         )
         for step in f.report.steps.values():
             reasons = ", ".join(f"{name} {count}" for name, count in step.reasons.most_common(6))
             print(f"    {step.name:22} {step.records:6} in, {step.done:6} done, {step.broken} broken  {reasons}")
         verdicts = Counter(row.verdict for row in f.rows)
-        rate = estimate(verdicts["llm"], len(f.rows) - verdicts["unclassifiable"], None)
+        rate = site_rate(verdicts)
         articles = sum(v.verdict == "article" for v in f.outcome.verdicts.values())
         print(
             f"    {articles} articles of {len(f.outcome.verdicts)} pages; {len(f.rows)} sites {dict(verdicts)}; {rate}"
@@ -228,12 +225,3 @@ def _roles_cpu_s() -> float:
     """CPU seconds of the roles so far, be they processes or threads."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN if LONG else resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
-
-
-def _log_cpu_s(farm: Farm) -> Iterator[float]:
-    """CPU seconds inside the log, from each role's /metrics, whose address it logged."""
-    for address in set(re.findall(r"http://127\.0\.0\.1:\d+", farm.output.read_text(errors="replace"))):
-        with urllib.request.urlopen(f"{address}/metrics", timeout=10) as response:
-            for line in response.read().decode().splitlines():
-                if line.startswith("farmwatch_log_cpu_seconds_total{"):
-                    yield float(line.rpartition(" ")[2])

@@ -232,12 +232,3 @@ def _lags(metrics: Metrics) -> dict[tuple[str, str], float]:
         sample for metric in metrics.registry.collect() for sample in metric.samples if "_log_lag_" in sample.name
     ]
     return {(one.name.removeprefix("farmwatch_"), one.labels.get("partition", "")): int(one.value) for one in samples}
-
-
-def test_what_the_log_costs_is_counted(memory: MemoryLog) -> None:
-    """CPU time of polls, commits and state reads is in the metrics."""
-    put(memory, *[(f"{n}.example", "x") for n in range(300)])
-    metrics = Metrics()
-    cycle(loop_on(memory, Troubled(), metrics))
-    for operation in ("poll", "commit", "state"):
-        assert count(metrics, "log_cpu_seconds_total", operation=operation) > 0

@@ -36,6 +36,13 @@ def test_json_survives_grafanas_own_model(file: Path) -> None:
     assert as_text(read) == file.read_text()
 
 
+def test_each_dashboard_has_its_picture_in_the_docs() -> None:
+    """`make screenshots` draws them from the JSON and a real Prometheus."""
+    cited = re.findall(r"\(\.\./images/grafana-(\w+)\.png\)", (DOCS / "how-to/monitor.md").read_text(encoding="utf-8"))
+    assert sorted(cited) == sorted(file.stem for file in _FOLDERS[0].iterdir())
+    assert all((DOCS / f"images/grafana-{name}.png").is_file() for name in cited)
+
+
 @pytest.mark.parametrize("file", sorted(_FOLDERS[0].iterdir()), ids=lambda file: file.stem)
 def test_each_panel_is_a_question_with_an_answer(file: Path) -> None:
     """Panels have a question, a description, a unit and valid links; they do not overlap, and ids are unique."""

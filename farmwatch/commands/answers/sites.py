@@ -11,9 +11,10 @@ from cyclopts import Parameter
 from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
+from farmwatch.share.cut_options import read_part
 from farmwatch.share.site_lines import SITE_COLUMNS, SITES_SHOWN, site_lines
 from farmwatch.share.words import sentences
-from farmwatch.tables.listing import LISTING, Listing, read_share
+from farmwatch.tables.listing import LISTING, Listing
 from farmwatch.terminal.messages import message
 from scoring.rates.canary import is_canary
 from scoring.rates.certain_sites import certain_llm_sites
@@ -49,7 +50,7 @@ def sites(
     """
     if fdr and not llm:
         raise UsageError("--fdr goes with --llm")
-    most_false = _share_of(fdr or "1%")
+    most_false = read_part(fdr or "1%", "--fdr", 1)
     selection = listing.of(SITE_COLUMNS)
     config = common.load().config
     now_ms = int(time.time() * 1000)
@@ -71,13 +72,3 @@ def sites(
             message(remark)
     print_caveats(caveats(config, (line.row.detector for line in lines)), short=True)
     return Exit.OK
-
-
-def _share_of(text: str) -> float:
-    try:
-        share = read_share(text)
-    except ValueError:
-        share = -1.0
-    if not 0 < share < 1:
-        raise UsageError(f"--fdr {text}: give a share above 0 and below 1, such as 1% or 0.05")
-    return share

@@ -9,12 +9,12 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from crawler.stages.orders import order_text
-from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AllowPrivate, AsJson, Common, Hits, Member, Why, host_of
+from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AllowPrivate, AsJson, Common, Hits, Member, Why
 from farmwatch.commands.start.running import append_hits_of
 from farmwatch.config.member_names import claimed_name, names_folder
+from farmwatch.crawl.dry_run import show_plan
 from farmwatch.crawl.observer import CrawlObserver
 from farmwatch.crawl.orders import order_pause
-from farmwatch.crawl.plan import show_plan
 from farmwatch.crawl.view import CrawlView
 from farmwatch.crawl.watch import CrawlWatch
 from farmwatch.daemon.roles import run_role
@@ -45,12 +45,8 @@ def run_crawl(
     dry_run: Annotated[
         bool, Parameter(negative="", help="Say what would be fetched, when, and why not. Nothing is asked or written.")
     ] = False,
-    site: Annotated[str, Parameter(help="With --dry-run: only this host, with its queue.")] = "",
     limit: Annotated[
-        int | None,
-        Parameter(
-            help="With --dry-run: sites, or requests of --site, at most; 0 = all. Default: 50.", validator=AT_LEAST_0
-        ),
+        int | None, Parameter(help="With --dry-run: sites at most; 0 = all. Default: 50.", validator=AT_LEAST_0)
     ] = None,
     allow_private: AllowPrivate = False,
     member: Member = None,
@@ -76,11 +72,9 @@ def run_crawl(
     if dry_run:
         if until_done or allow_private or member is not None:
             raise UsageError("--dry-run asks nobody: --until-done, --allow-private and --member do not go with it")
-        return show_plan(
-            config, hits or (), host_of(site) if site else "", 50 if limit is None else limit, as_json=json
-        )
-    if site or json or limit is not None:
-        raise UsageError("--site, --limit and --json go with --dry-run")
+        return show_plan(config, hits or (), 50 if limit is None else limit, as_json=json)
+    if json or limit is not None:
+        raise UsageError("--limit and --json go with --dry-run")
     prepare(config, [Role.CRAWL])
     stop, hurry = threading.Event(), threading.Event()
     console = error_console()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -9,14 +10,27 @@ from cyclopts import Parameter
 
 from crawler.errors import UnusableUrl
 from crawler.web.exclusions import exclusion_of, is_boundless, reach_of
-from farmwatch.commands.options import DEFAULTS, AsJson, Common, Why
-from farmwatch.config.config import Config
+from farmwatch.commands.options import DEFAULTS, Common, Why
 from farmwatch.config.opening import opened
 from farmwatch.crawl.orders import order_exclusions
-from farmwatch.terminal.messages import message, put_columns, put_json
-from stream.schema.orders import Orders
+from farmwatch.tables.columns import Column
+from farmwatch.tables.listing import LISTING, Listing
+from farmwatch.terminal.messages import message
+from stream.schema.orders import Order, Orders
 from stream.text.user_errors import Exit, FarmwatchError, NotFound, UsageError
-from stream.text.wording import counted, moment, one_line
+from stream.text.wording import one_line
+
+_Exclusion = tuple[str, Order]
+_COLUMNS: list[Column[_Exclusion]] = [
+    Column("name", "text", itemgetter(0)),
+    Column("covers", "text", lambda each: reach_of(each[0])),
+    Column("excluded", "truth", lambda each: each[1].on, meaning="now"),
+    Column("since", "time", lambda each: each[1].changes[-1].at),
+    Column("by", "text", lambda each: each[1].changes[-1].by),
+    Column("why", "text", lambda each: each[1].changes[-1].why),
+    Column("changes", "json", lambda each: each[1].changes),
+]
+_SHOWN = ("name", "covers", "excluded", "since", "by", "why")
 
 
 def exclude(
@@ -25,34 +39,35 @@ def exclude(
         Path | None, Parameter(help="File with one a line; text after # is the reason. Added to NAMES.")
     ] = None,
     remove: Annotated[bool, Parameter(negative="", help="Visit them again, from their next hit on.")] = False,
-    list: Annotated[bool, Parameter(name="--list", negative="", help="List them: who, when, why.")] = False,
     why: Why = None,
     yes: Annotated[bool, Parameter(negative="", help="Also a pattern that reaches beyond one domain.")] = False,
-    json: AsJson = False,
+    listing: Listing = LISTING,
     common: Common = DEFAULTS,
 ) -> int:
-    """Never visit a host, a domain or a pattern again. Running crawls follow within seconds.
+    """Never visit a host, a domain or a pattern again; without a name, list the exclusions: who, when, why.
+
+    Running crawls follow within seconds.
 
     www.example.com is this host alone. example.com, a registrable domain, is all of its hosts. A pattern
     (*.blog.example.com) is each host that matches; * stands for any characters.
 
     A request under way finishes, and its page is not kept. Hits of an excluded host are refused with the reason
     `excluded`. What was measured before stays, and counts: `farmwatch crawl forget` removes it. The log keeps who
-    excluded
-    what, when and why, also after --remove.
+    excluded what, when and why, also after --remove.
     """
-    if list:
-        if names or file or remove or why or yes:
-            raise UsageError("--list goes with --json and the log alone")
-        return _list(common.load().config, as_json=json)
-    if json:
-        raise UsageError("--json goes with --list")
+    if not (names or file):
+        if remove or why or yes:
+            raise UsageError("name a host, a domain or a pattern, or --file")
+        selection = listing.of(_COLUMNS)
+        with opened(common.load().config) as log:
+            selection.put(sorted(Orders(log).exclusions.items()), "exclusion", _SHOWN)
+        return Exit.OK
+    if listing != LISTING:
+        raise UsageError("the options of lists go without a name and --file")
     said = " ".join(why or ())
     wanted = [(_exclusion(name), said) for name in names]
     if file is not None:
         wanted += [(_exclusion(name, where), reason or said) for name, reason, where in _lines(file)]
-    if not wanted:
-        raise UsageError("name a host, a domain or a pattern, or --file, or --list")
     for name, _ in wanted:
         if not (remove or yes) and is_boundless(name):
             raise UsageError(
@@ -65,35 +80,8 @@ def exclude(
         message("what was measured before stays, and counts; `farmwatch crawl forget` removes it")
     if same := ", ".join(dict.fromkeys(name for name, _ in wanted if name not in changed)):
         if remove:
-            raise NotFound(f"not excluded: {same}; `farmwatch crawl exclude --list` has the names as they were given")
+            raise NotFound(f"not excluded: {same}; `farmwatch crawl exclude` has the names as they were given")
         message(f"excluded already: {same}")
-    return Exit.OK
-
-
-def _list(config: Config, *, as_json: bool) -> int:
-    with opened(config) as log:
-        orders = Orders(log).exclusions
-    if as_json:
-        for name, order in sorted(orders.items()):
-            changes = [{"on": each.on, "at": each.at, "by": each.by, "why": each.why} for each in order.changes]
-            put_json({"name": name, "excluded": order.on, "changes": changes})
-        return Exit.OK
-    standing = [(name, order) for name, order in sorted(orders.items()) if order.on]
-    if standing:
-        put_columns(
-            standing,
-            {
-                "excluded": lambda each: each[0],
-                "covers": lambda each: reach_of(each[0]),
-                "since": lambda each: moment(each[1].changes[-1].at),
-                "by": lambda each: each[1].changes[-1].by,
-                "why": lambda each: each[1].changes[-1].why,
-            },
-        )
-    if ended := len(orders) - len(standing):
-        message(f"{counted(ended, 'exclusion')} ended: --json lists them with their history")
-    if not orders:
-        message("nothing is excluded")
     return Exit.OK
 
 
@@ -108,8 +96,8 @@ def _lines(file: Path) -> list[tuple[str, str, str]]:
     """(name, reason, place) of each line of a file."""
     try:
         lines = file.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FarmwatchError(one_line(f"{file}: cannot be read: {error}; give a text file in UTF-8")) from error
+    except UnicodeDecodeError as error:
+        raise FarmwatchError(f"{file}: cannot be read: give a text file in UTF-8") from error
     named = []
     for number, line in enumerate(lines, 1):
         name, _, reason = line.partition("#")

@@ -3,87 +3,86 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import Annotated, Any
 
-import msgspec
 from cyclopts import Parameter
 
-from crawler.frontier.report import FrontierReport, FrontierSiteLine, SiteReport, UrlLine, read_frontier, site_report
+from crawler.frontier.report import STATES, FrontierSiteLine, SiteReport, UrlLine, frontier_lines, site_report
 from crawler.reasons import meaning_of_reason, reason_text, what_ends_stop
-from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AsJson, Common, host_of
+from farmwatch.commands.options import DEFAULTS, Common, host_of
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
 from farmwatch.crawl.orders import pause_in_words
-from farmwatch.terminal.messages import counting, message, put, put_json, put_table, put_wrapped
+from farmwatch.tables.columns import Column, columns_of
+from farmwatch.tables.listing import LISTING, Listing
+from farmwatch.terminal.messages import message, put_wrapped
 from stream.log.contract import Log, partition_of
 from stream.schema.topics import FRONTIER_STORE
-from stream.text.registrable_domain import registrable_domain
-from stream.text.user_errors import Exit, NotFound, UsageError
-from stream.text.wording import counted, lasting, moment, one_line, queue_in_words, when
+from stream.text.user_errors import Exit, NotFound
+from stream.text.wording import counted, lasting, moment, one_line, when
 
-_OVERVIEW = 10  # lines of each list without --limit
+
+def _why(line: FrontierSiteLine) -> str:
+    return line.stopped_why or line.parked_why
+
+
+def _ends(line: FrontierSiteLine) -> str:
+    return what_ends_stop(line.stopped_why) or "nothing" if line.stopped_why else ""
+
+
+_SITES: list[Column[FrontierSiteLine]] = [
+    Column("site", "text", attrgetter("site")),
+    Column("state", "text", attrgetter("state"), "count", values=STATES),
+    Column("next_at", "time", lambda e: e.parked_until or e.due_at or e.revisit_at, meaning="when it is asked again"),
+    Column("fetched", "integer", attrgetter("fetched"), "sum", meaning="pages"),
+    Column("queued", "integer", attrgetter("queued"), "sum", meaning="URLs that wait"),
+    Column("why", "text", _why),
+    Column("means", "text", lambda line: meaning_of_reason(_why(line)).text if _why(line) else ""),
+    Column("ends", "text", _ends, meaning="what ends the stop"),
+    Column("stopped_at", "time", attrgetter("stopped_at")),
+    Column("urls", "json", attrgetter("urls")),
+]
+_SITES_SHOWN = ("site", "state", "next_at", "fetched", "queued", "why", "means", "ends")
+_URLS: list[Column[UrlLine]] = columns_of(
+    UrlLine,
+    status={"total": "count"},
+    reason={"said": lambda url: reason_text(url.reason) if url.reason else ""},
+    waits_in={"meaning": "its queue"},
+    due_at={"meaning": "when it is asked again"},
+)
 
 
 def frontier(
     *,
-    site: Annotated[str, Parameter(help="Only this host: its row and its URLs.")] = "",
-    parked: Annotated[bool, Parameter(negative="", help="Only the parked hosts: why, and until when.")] = False,
-    stopped: Annotated[
-        bool, Parameter(negative="", help="Only the stopped sites: why, and what would end it.")
-    ] = False,
-    limit: Annotated[
-        int | None,
-        Parameter(help="Lines of a list at most; 0 = all. Default: 10, of one list 100.", validator=AT_LEAST_0),
-    ] = None,
-    json: AsJson = False,
+    site: Annotated[str, Parameter(help="Only this host: its URLs.")] = "",
+    listing: Listing = LISTING,
     common: Common = DEFAULTS,
 ) -> int:
-    """The committed frontier: sites by state, URLs by status, the sites that have been due for longest, parked sites.
+    """One row per site that the crawl knows: its state, when it is asked again, and why it waits.
 
-    Active sites have work now. Resting sites wait for a hit, or for the day on which their pages or sitemaps are
-    requested again. Work in progress of a running crawl still counts as due.
+    Active sites have work now; parked ones have work too, and wait after a failure. Resting sites wait for a hit, or
+    for the day on which their pages or sitemaps are asked for again. Stopped sites are not asked.
 
-    JSON: one object; of --parked and --stopped one a line. Times are milliseconds UTC.
+    It reads what the crawl has committed: work in progress still counts as due.
     """
-    if sum((bool(site), parked, stopped)) > 1:
-        raise UsageError("--site, --parked and --stopped: one of them at a time")
     now_ms = int(time.time() * 1000)
     host = host_of(site) if site else ""
+    columns: list[Column[Any]] = _URLS if host else _SITES
+    selection = listing.of(columns)
     config = common.load().config
-    default = 100 if site or parked or stopped else _OVERVIEW
-    most = (default if limit is None else limit) or None
     with opened(config) as log:
-        if site:
-            of_site = read_site(log, config, host, now_ms, most)
+        if host:
+            of_site = read_site(log, config, host, now_ms, None)
+            if listing.is_table:
+                for text in site_in_words(of_site, now_ms):
+                    put_wrapped(one_line(text), "  ")
+            selection.put(of_site.urls, "URL")
         else:
-            with counting(log.topics().get(f"state.{FRONTIER_STORE}", 0), "partitions read") as advance:
-                report = read_frontier(log, config.crawl, now_ms, most, registrable_domain, lambda: advance(1))
-        paused = pause_in_words(log)
-    if site:
-        if json:
-            put_json(msgspec.to_builtins(of_site))
-        else:
-            _put_site(of_site, now_ms)
-        _say_cut(len(of_site.urls), of_site.urls_known, "URL")
-    elif parked or stopped:
-        lines = report.parked_sites if parked else report.stopped_sites
-        if json:
-            for line in lines:
-                put_json(msgspec.to_builtins(line))
-        elif not lines:
-            message("none")
-        elif parked:
-            _put_parked(lines, now_ms, "")
-        else:
-            _put_stopped(lines, now_ms)
-        _say_cut(len(lines), report.sites["parked" if parked else "stopped"], "site")
-    elif json:
-        put_json(msgspec.to_builtins(report))
-    else:
-        _put_overview(report, now_ms)
-    if paused:
-        message(paused)
+            selection.put(frontier_lines(log, config.crawl, now_ms), "site", _SITES_SHOWN)
+        if paused := pause_in_words(log):
+            message(paused)
     return Exit.OK
 
 
@@ -101,83 +100,13 @@ def read_site(log: Log, config: Config, site: str, now_ms: int, limit: int | Non
     return report
 
 
-def _put_overview(report: FrontierReport, now_ms: int) -> None:
-    sites = report.sites
-    put(
-        f"{counted(sum(sites.values()), 'site')}: {sites['active']} active ({report.due} of them due now),"
-        f" {sites['parked']} parked, {sites['resting']} resting, {sites['stopped']} stopped"
-    )
-    put(f"{counted(sum(report.urls.values()), 'URL')}: {_counts(report.urls)}")
-    put(f"queued: {queue_in_words(report.queued_in) or 'none'}; {counted(report.fetched, 'page')} fetched so far")
-    if report.oldest_due:
-        due = ((e.site, lasting((now_ms - e.due_at) / 1000), e.queued, e.fetched) for e in report.oldest_due)
-        put_table(("site", "due for", "queued", "fetched"), due, title="due for longest")
-    if report.parked_sites:
-        title = f"parked, {counted(sites['parked'], 'site')}: {_counts(report.parked_reasons)}"
-        _put_parked(report.parked_sites, now_ms, title)
-    if report.stopped_reasons:
-        reasons = ((reason, count, *_meaning(reason)) for reason, count in report.stopped_reasons.items())
-        put_table(("reason", "sites", "what it means", "what ends it"), reasons, title="stopped")
-    if report.revisits:
-        others = "" if len(report.revisits) == sites["resting"] else "; others wait for a hit, or to read sitemaps anew"
-        put_table(
-            ("site", "asked again", "pages known"),
-            ((each.site, when(each.revisit_at, now_ms), each.fetched) for each in report.revisits),
-            title=f"resting, {counted(sites['resting'], 'site')}: with pages to ask for again, the next first{others}",
-        )
-    if several := [line for line in report.domains if line.sites > 1]:
-        domains = ((line.domain, f"{line.sites}{' or more' if line.at_least else ''}") for line in several)
-        put_table(("registrable domain", "sites"), domains, title="domains with the most sites")
-    if not any(sites.values()):
-        message("the frontier is empty: hits come by `farmwatch hits`, and `farmwatch crawl` reads them")
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "none"
-
-
-def _meaning(reason: str) -> tuple[str, str]:
-    return meaning_of_reason(reason).text, what_ends_stop(reason) or "nothing"
-
-
-def _say_cut(shown: int, known: int, noun: str) -> None:
-    if shown < known:
-        message(f"{shown} of {counted(known, noun)}; --limit shows more, --limit 0 all")
-
-
-def _put_stopped(lines: Sequence[FrontierSiteLine], now_ms: int) -> None:
-    put_table(
-        ("site", "reason", "stopped", "fetched", "left", "what it means", "what ends it"),
-        (
-            (e.site, e.stopped_why, when(e.stopped_at, now_ms), e.fetched, e.queued, *_meaning(e.stopped_why))
-            for e in lines
-        ),
-        less=("left",),
-    )
-
-
-def _put_parked(lines: Sequence[FrontierSiteLine], now_ms: int, title: str) -> None:
-    rows = (
-        (e.site, when(e.parked_until, now_ms), e.parked_why, meaning_of_reason(e.parked_why).text, e.queued)
-        for e in lines
-    )
-    put_table(("site", "asked again", "reason", "what it means", "queued"), rows, title)
-
-
-def _put_site(report: SiteReport, now_ms: int) -> None:
-    for text in site_in_words(report, now_ms):
-        put_wrapped(one_line(text), "  ")
-    urls = ((e.url, e.status, _url_in_words(e, now_ms), e.found_by, e.visits, e.hits) for e in report.urls)
-    put_table(("URL", "status", "detail", "found by", "visits", "hits"), urls, less=("hits", "visits"))
-
-
 def site_in_words(report: SiteReport, now_ms: int) -> Iterator[str]:
     """Where the crawl of a host stands, a sentence a line."""
     line = report.line
     yield f"{line.site}: {line.state}, {counted(line.fetched, 'page')} fetched, {line.queued} queued"
     if line.stopped_why:
         yield f"stopped {when(line.stopped_at, now_ms)}: {reason_text(line.stopped_why)}"
-        yield f"what ends it: {_meaning(line.stopped_why)[1]}"
+        yield f"what ends it: {_ends(line)}"
     elif line.state == "parked":
         until = f"{moment(line.parked_until)} ({when(line.parked_until, now_ms)})"
         yield f"parked until {until}: {reason_text(line.parked_why)}"
@@ -191,15 +120,4 @@ def site_in_words(report: SiteReport, now_ms: int) -> Iterator[str]:
         yield "robots.txt: none at hand; it is asked for before anything else"
     left = f", {counted(report.sitemaps_left, 'file')} left" if report.sitemaps_left else ""
     yield f"sitemaps: {report.sitemaps}{left}"
-    yield f"URLs: {_counts(line.urls)}"
-
-
-def _url_in_words(url: UrlLine, now_ms: int) -> str:
-    waits = f"waits among the {url.waits_in}" if url.waits_in else ""
-    parts = [
-        "waits to be asked again" if url.waits_in == "again" else waits,
-        f"{counted(url.attempts, 'attempt')} failed" if url.attempts else "",
-        reason_text(url.reason) if url.reason else "",
-        f"asked again {when(url.due_at, now_ms)}" if url.due_at else "",
-    ]
-    return "; ".join(filter(None, parts))
+    yield f"URLs: {', '.join(f'{count} {status}' for status, count in line.urls.items() if count) or 'none'}"

@@ -1,4 +1,4 @@
-"""The command `plan`: what a measurement of a wanted half width takes. Writes nothing."""
+"""The command `plan`: the cost of further sites, and the interval that they bring. Writes nothing."""
 
 from __future__ import annotations
 
@@ -9,143 +9,97 @@ from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
-from crawler.sources.queries import query_file
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened
-from farmwatch.crawl.search_rounds import queries_of
-from farmwatch.crawl.sizing import LEAST_SITES, REQUEST_S, SiteFigures, Sizing, sizing_of
-from farmwatch.share.review_labels import read_review
-from farmwatch.terminal.messages import message, put_json, put_wrapped
+from farmwatch.crawl.dry_run import hits_of
+from farmwatch.crawl.plan import LEAST_SITES, FurtherSites, SiteFigures, figures_of, plan_of
+from farmwatch.share.current_rate import current_rate
+from farmwatch.share.cut_options import read_part
+from farmwatch.terminal.messages import put_json, put_wrapped
 from replay.rows.site_table import read_rows
-from replay.runs.lookup import names_of_live
-from scoring.estimate.rate import HALF_WIDTH
-from scoring.rates.canary import is_canary
-from scoring.rates.split_rates import RateQuery, rate_lines
-from stream.schema.control import Control
-from stream.text.times import DAY_S
+from replay.runs.lookup import names_to_read
+from scoring.rates.split_rates import RateLine
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, lasting, size
 
 
 def plan(
-    queries: Annotated[
-        Path,
-        Parameter(
-            help="File with queries: one a line, or CSV and JSONL with a column query; or how-to, the list that ships"
-            " with farmwatch."
-        ),
-    ],
-    /,
     *,
+    sites: Annotated[int | None, Parameter(help="So many further sites.", validator=Number(gte=1))] = None,
+    hits: Annotated[
+        list[Path] | None, Parameter(help="The sites of files with hits that the log does not have.", negative="")
+    ] = None,
     half_width: Annotated[
-        float | None, Parameter(help="Wanted half width of the interval, such as 0.05. Default: 0.1.")
-    ] = None,
-    texts_per_s: Annotated[
-        float | None,
-        Parameter(help="Texts that a pair of models reads in a second on your GPU; `make gpu` measures it."),
-    ] = None,
+        str, Parameter(help="As many further sites as bring this half width of the interval: 5% or 0.05.")
+    ] = "",
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """Plan a measurement: the sites, requests, days, disk and GPU hours for an interval of a wanted half width.
+    """Plan a measurement: further sites with their requests, time and disk, and the interval of the share with them.
 
-    From the figures of the log, where 100 of its sites have pages; else from assumptions. They are printed with the
-    plan and their sources. Nothing is asked or written.
-
-    Exit code 1 when the queries bring too few sites, or no number of sites would do.
+    It plans the share and the interval that `farmwatch rate` prints. Cost and yield of a site are those of this log,
+    from 30 sites with a scored article on; before that, averages measured elsewhere, and it says so.
     """
-    config = common.load().config
-    wanted = HALF_WIDTH if half_width is None else half_width
-    if not 0 < wanted < 0.5:
-        raise UsageError(f"--half-width {wanted:g}: give a number above 0 and below 0.5, such as 0.05")
-    if texts_per_s is not None and not texts_per_s > 0:
-        raise UsageError(f"--texts-per-s {texts_per_s:g}: give a number above 0")
-    listed, skipped = queries_of(query_file(queries))
-    figures, needed = _figures(config, wanted)
-    known = figures.sites > 0
-    sized = sizing_of(
-        len(listed), wanted, figures, config.crawl, config.rate, needed=needed, known=known, texts_per_s=texts_per_s
-    )
+    if [sites is None, hits is None, not half_width].count(False) != 1:
+        raise UsageError("give one of --sites, --hits and --half-width")
+    wanted = read_part(half_width, "--half-width", 0.5) if half_width else 0.0
+    config, now_ms = common.load().config, int(time.time() * 1000)
+    line, figures, known = _measured(config, now_ms)
+    if hits is not None:
+        sites = len({hit.site for hit in hits_of(hits, now_ms)[0]} - known)
+    planned = plan_of(line, figures, config.crawl, config.rate.confidence, sites or 0, wanted)
     if json:
-        put_json(msgspec.to_builtins(sized))
-    else:
-        for line in _lines(sized, config):
-            put_wrapped(line, "  ")
-    if skipped:
-        message(f"{counted(skipped, 'line')} of {queries} without a query, skipped")
-    few = sized.queries is None or sized.queries > len(listed)
-    return Exit.PROBLEM if few or skipped else Exit.OK
+        put_json(msgspec.to_builtins(planned))
+        return Exit.OK
+    for text in _lines(planned, config):
+        put_wrapped(text, "  ")
+    return Exit.OK
 
 
-def _figures(config: Config, half_width: float) -> tuple[SiteFigures, int | None]:
-    """The figures of the log with the classifiable sites that it needs in all, or the defaults."""
+def _measured(config: Config, now_ms: int) -> tuple[RateLine | None, SiteFigures, set[str]]:
+    """The share now, the figures of its sites, and the names of all sites of the log."""
     if not log_exists(config):
-        return SiteFigures(), None
+        return None, SiteFigures(), set()
     with opened(config) as log:
-        topics = log.topics()
-        rows = [row for row in read_rows(log, names_of_live(Control(log)).sites) if row.detector]
-        real = [row for row in rows if not is_canary(row.site)]
-        visited = [row for row in real if row.pages]
-        if len(visited) < LEAST_SITES:
-            return SiteFigures(), None
-        log_bytes = sum(held.bytes for held in log.sizes(list(topics)).values())
-        now_ms = int(time.time() * 1000)
-        rate = config.rate
-        line = max(
-            rate_lines(
-                rows, RateQuery(settings=rate, now_ms=now_ms, review=read_review(rate, now_ms), half_width=half_width)
-            ),
-            key=lambda line: line.sites,
+        lines = current_rate(log, config, now_ms, by="").lines
+        rows = read_rows(log, names_to_read(log, "").sites)
+        figures = figures_of(log, rows)
+    return max(lines, key=lambda line: line.scored_sites), figures, {row.site for row in rows}
+
+
+def _lines(planned: FurtherSites, config: Config) -> Iterator[str]:
+    figures, at = planned.figures, f"the {config.rate.confidence:.0%} interval"
+    further, now = counted(planned.sites, "further site"), planned.half_width_now
+    scored = counted(planned.scored_sites_now, "site")
+    if now is None:
+        yield f"{further} would give {at} of the share a half width of {planned.half_width:.1%} at best"
+        few = planned.scored_sites_now < LEAST_SITES or not figures.sites
+        yield "  for a share of one half, if each were told apart without an error: this log " + (
+            f"has {scored} with a scored article, and {LEAST_SITES} are needed for a plan from its own figures"
+            if few
+            else "does not tell the kinds of sites apart (`farmwatch rate`)"
         )
-    pages, names = sum(row.pages for row in visited), {query for row in real for query in row.queries}
-    figures = SiteFigures(
-        classifiable=max(1, line.classifiable) / line.sites,
-        pages=pages / len(real),
-        texts=sum(row.scored for row in real) / len(real),
-        page_bytes=log_bytes / pages,
-        sites_a_query=len(real) / max(1, len(names)),
-        sites=len(real),
-    )
-    return figures, None if line.more_sites is None else line.classifiable + line.more_sites
-
-
-def _lines(sized: Sizing, config: Config) -> Iterator[str]:
-    figures = sized.figures
-    yield f"For a half width of {sized.half_width:.1%} (confidence {sized.confidence:.0%}) of the judged share:"
-    if sized.sites is None or sized.queries is None or sized.requests is None or sized.disk_bytes is None:
-        yield "no number of sites would do: the errors of the verdicts are known too badly; add canaries or a review"
-        return
-    yield f"sites      {sized.sites:,}, of which {sized.classifiable_sites:,} get a verdict llm or human"
-    few = sized.queries > sized.queries_given
-    yield f"queries    {sized.queries:,}; the file has {sized.queries_given:,}{': too few' if few else ''}"
-    yield f"requests   {sized.requests:,} for {sized.pages:,} pages, robots.txt, tdmrep.json and sitemaps"
-    yield f"time       {lasting((sized.days or 0) * DAY_S)} at least, for the crawl"
-    yield f"disk       {size(sized.disk_bytes)}, before retention"
-    yield f"device     {_device(sized, config)}"
-    brought = f"{figures.classifiable:.0%} of sites get a verdict, {figures.sites_a_query:.1f} new sites a query"
-    pages = f"{figures.pages:.1f} pages and {figures.texts:.1f} scored texts a site"
-    disk = f"{figures.page_bytes / 1000:.0f} kB a page"
-    if figures.sites:
-        yield f"Measured on the {figures.sites:,} sites of this log: {brought}, {pages}, {disk}."
     else:
         yield (
-            f"Measured elsewhere: {pages} (docs/explanation/sites.md), {disk} (docs/how-to/deploy.md). Pages that the"
-            f" ruleset drops come on top. From {LEAST_SITES} visited sites on, the log's own figures count."
+            f"{further} would bring {at} of the share to a half width of about {planned.half_width:.1%}; it is"
+            f" {now:.1%} with {scored} with a scored article"
         )
-    supposed = "" if figures.sites else f"{brought}, "
-    yield (
-        f"Supposed: {supposed}{REQUEST_S:g} s a request, {config.crawl.max_in_flight} at once (crawl.max_in_flight),"
-        f" {config.crawl.delay_s:g} s between two requests to a host (crawl.delay_s); hosts of one domain or address"
-        " take longer."
-    )
-
-
-def _device(sized: Sizing, config: Config) -> str:
-    texts = counted(sized.texts or 0, "text")
-    if not config.score.uses_pair:
-        return f"no GPU; lite-ngram reads {texts} on the CPU (docs/reference/benchmarks.md)"
-    if sized.device_hours is None:
-        return f"unknown for {texts}: measure your GPU (`make gpu`) and give --texts-per-s"
-    return f"{sized.device_hours:,.1f} GPU hours for {texts}"
+    if planned.labelled is not None:
+        yield f"  labels    of {planned.labelled:,} sites in all: the share rests on them (`farmwatch review draw`)"
+    yield f"  requests  {planned.requests:,} for pages ({figures.requests:.1f} a site), besides robots.txt and sitemaps"
+    if planned.least_s is not None and planned.pace_s is not None:
+        yield (
+            f"  time      {lasting(planned.pace_s)} at the pace of this crawl ({figures.pace:.1f} requests a second);"
+            f" {lasting(planned.least_s)} at best ({figures.request_s:.2f} s a request,"
+            f" {config.crawl.max_in_flight} at once)"
+        )
+    yield f"  disk      {size(planned.disk_bytes)} before retention ({size(figures.disk_bytes)} a site)"
+    yield f"  texts     {planned.texts:,} to score ({figures.texts:.1f} a site)"
+    if figures.sites:
+        has = f"{figures.scored:.0%} have a scored article"
+        yield f"measured on {counted(figures.sites, 'site')} of this log, of which {has}"
+    else:
+        yield "measured elsewhere: averages of docs/explanation/sites.md and docs/how-to/deploy.md"

@@ -13,6 +13,8 @@ from cyclopts.validators import Number
 
 from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
 from farmwatch.config.config import Config
+from farmwatch.console.drawings import saved
+from farmwatch.console.pictures import Strip, shares
 from farmwatch.labels.label_lines import LabelFile, LabelledText
 from farmwatch.terminal.messages import counting, message, put, put_json, put_table, put_wrapped
 from farmwatch.terminal.remedies import in_full
@@ -45,28 +47,20 @@ def calibrate(
     out: Annotated[Path, Parameter(help="Folder for the files.")] = Path(),
     score_column: Annotated[str, Parameter(help="CSV column with the score.")] = "score",
     label_column: Annotated[str, Parameter(help="CSV column with the label: human or llm, or 0 or 1.")] = "label",
-    plot: Annotated[
-        bool | None, Parameter(help="Draw the reliability plot; by default where matplotlib is installed.")
-    ] = None,
     force: Annotated[bool, Parameter(help="Write over files that are there.", negative="")] = False,
     json: AsJson = False,
     common: Configured = JUST_CONFIGURED,
 ) -> int:
     """Choose a detector's threshold on labelled texts, measure it there, and write it as a threshold set.
 
-    The command writes NAME.json (the set, for score.thresholds), NAME.report.json, and the plot as NAME.png and
-    NAME.svg. It scores texts; lines of `farmwatch lab score` with a label keep their scores. Where lines have a
+    The command writes NAME.json (the set, for score.thresholds), NAME.report.json, and the reliability plot, NAME.svg.
+    It scores texts; lines of `farmwatch lab score` with a label keep their scores. Where lines have a
     site, intervals are clustered by it. Exit code 1: bad lines were reported and skipped, or the labels are too few;
     then nothing is written, and the message says how many are needed.
     """
-    from scoring.calibration.plot import draw, has_matplotlib, require_matplotlib
-
     if not valid_name(name):
         raise UsageError("--name: up to 32 of a-z, 0-9, - and ., the first a letter or digit")
-    if plot:
-        require_matplotlib()  # now, before the texts are scored
-    drawn_too = has_matplotlib() if plot is None else plot
-    files = {form: out / f"{name}.{form}" for form in ("json", "report.json", *(("png", "svg") if drawn_too else ()))}
+    files = {form: out / f"{name}.{form}" for form in ("json", "report.json", "svg")}
     there = [str(file) for file in files.values() if file.exists()]
     if there and not force:
         raise UsageError(f"{', '.join(there)}: there already; take another --name, or --force to write over")
@@ -75,7 +69,6 @@ def calibrate(
     try:
         scores = _scores(config, list(file), detector, file)
         chosen, report = choose(scores, name, fpr)
-        drawn = draw(report) if drawn_too else {}  # before anything is written
     except CalibrationRefused as error:
         file.end()
         message(f"farmwatch: {in_full(error)}")
@@ -83,14 +76,12 @@ def calibrate(
     out.mkdir(parents=True, exist_ok=True)
     write_thresholds(files["json"], chosen, force=force)
     encoded = msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
-    for form, body in {"report.json": encoded, **drawn}.items():
-        write_whole(files[form], body, force=force)
+    write_whole(files["report.json"], encoded, force=force)
+    write_whole(files["svg"], _plot(report).encode(), force=force)
     if json:
         put_json({**json_text.loads(encoded), "files": {form: str(path) for form, path in files.items()}})
     else:
         _put_report(report, list(files.values()))
-    if plot is None and not drawn_too:
-        message("no reliability plot: matplotlib is not installed (pip install 'farmwatch[plots]')")
     return file.end()
 
 
@@ -168,6 +159,16 @@ def _each(
             return
         for line in lines:
             yield from _each(detector, [line], file)
+
+
+def _plot(report: CalibrationReport) -> str:
+    """The reliability plot: of each tenth of the texts, the share that is LLM beside the mean p_llm, a dashed line."""
+    rows = [
+        Strip(f"mean p_llm {group.mean:.3f}", observed.share, observed.low, observed.high, "LLM", group.mean)
+        for group in report.reliability.groups
+        for observed in (group.observed,)
+    ]
+    return saved(shares(f"Share of LLM texts by p_llm: {report.identity}", rows))
 
 
 def _put_report(report: CalibrationReport, files: Sequence[Path]) -> None:

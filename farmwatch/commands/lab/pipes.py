@@ -119,11 +119,12 @@ def estimate(
     human_sites: Annotated[int | None, Parameter(help="Human sites on which it was tested.")] = None,
     human_cleared: Annotated[int | None, Parameter(help="Of them, not called llm.")] = None,
     confidence: Annotated[float, Parameter(help="Of the interval.")] = 0.95,
+    review: Annotated[str, Parameter(help="Labels of a review, a file or a folder, as in rate.review.")] = "",
 ) -> int:
     """Sites to the share. In: {verdict[, site, scored, flagged, queries]}, a line a site; the last of a site counts.
 
     `scored` and `flagged` give the direct share, as the lines of `tally` and `sites --json` have them. Sites of one
-    registrable domain or of one query agree, which widens its interval. It knows no review.
+    registrable domain or of one query agree, which widens its interval.
 
     Refuses input that mixes detectors, rulesets, methods or runs, or names them in only some lines.
 
@@ -141,7 +142,7 @@ def estimate(
         errors = ErrorCounts(
             llm_sites=llm_sites, llm_found=llm_found, human_sites=human_sites, human_cleared=human_cleared
         )
-    return estimate_lines(files or [], errors, confidence)
+    return estimate_lines(files or [], errors, confidence, review)
 
 
 def chunk(file: Annotated[Path, Parameter(help="Any file; `-` or none is standard input.")] = Path("-"), /) -> int:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from operator import itemgetter
+from typing import Any
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AsJson, Common
+from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.opening import opened
 from farmwatch.share.template_groups import read_template_groups, read_verdicts
-from farmwatch.terminal.messages import message, put_json, put_table
+from farmwatch.tables.columns import Column
+from farmwatch.tables.listing import LISTING, Listing
+from farmwatch.terminal.messages import message
 from replay.runs.lookup import names_to_read
 from stream.schema.vocabulary import SiteClass
 from stream.text.user_errors import Exit
@@ -23,31 +26,36 @@ templates.command(
 )
 
 
+_Group = dict[str, Any]
+
+
+def _number(name: str) -> Column[_Group]:
+    return Column(name, "integer", itemgetter(name))
+
+
+_COLUMNS: list[Column[_Group]] = [
+    *map(_number, ("sites", "domains", *SiteClass)),
+    Column("template_id", "text", itemgetter("template_id")),
+    Column("url", "text", itemgetter("url"), meaning="a page with it"),
+    Column("names", "json", itemgetter("names"), meaning="the sites"),
+]
+
+
 @templates.command(name="groups")
-def template_groups(
-    *,
-    limit: Annotated[int, Parameter(help="Groups at most; 0 = all.", validator=AT_LEAST_0)] = 20,
-    json: AsJson = False,
-    common: Common = DEFAULTS,
-) -> int:
-    """List the templates that most sites share: sites, registrable domains, sites by verdict, and a page with it.
+def template_groups(*, listing: Listing = LISTING, common: Common = DEFAULTS) -> int:
+    """One row per template that several sites share: sites, registrable domains, and sites by verdict.
 
     Mass-produced sites share one, and so do honest sites of one system or publisher: a shared template is no sign of a
-    language model. A site that shares two counts in two groups. JSON: one object a line, with the names of the sites.
+    language model. A site that shares two counts in two groups.
     """
+    selection = listing.of(_COLUMNS)
     config = common.load().config
     with opened(config) as log:
         names = names_to_read(log)
         groups = read_template_groups(log, names.templates)
         verdict_of = read_verdicts(log, names.sites, groups)
-    rows = [group.fields(verdict_of) | {"names": sorted(group.sites)} for group in groups.groups[: limit or None]]
-    if json:
-        for row in rows:
-            put_json(row)
-    else:
-        put_table(("sites", "domains", *SiteClass, "template", "page"), [list(row.values())[:-1] for row in rows])
+    rows = (group.fields(verdict_of) | {"names": sorted(group.sites)} for group in groups.groups)
+    selection.put(rows, "template", [column.name for column in _COLUMNS[:-1]])
     part = "" if groups.is_whole else ", a random part of the log's"
-    count, among = counted(len(groups.groups), "template"), counted(groups.sites, "site")
-    hint = "" if json or not rows else "; --json has their names"
-    message(f"{count} of several sites, among {among} with a template{part}{hint}")
+    message(f"among {counted(groups.sites, 'site')} with a template{part}")
     return Exit.OK

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 from cyclopts import App, Parameter
 
 from crawler.warc.pages import ArchivedPage, pages_of
 from farmwatch.canaries.file import CanarySite
-from farmwatch.canaries.lines import SAID, MeasuredCanaries, read_canary_lines
+from farmwatch.canaries.lines import MeasuredCanaries, read_canary_lines
 from farmwatch.canaries.maker import LEAST_PAGES, CanaryMaker
-from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.daemon import page_inspector
+from farmwatch.tables.columns import Column, columns_of
+from farmwatch.tables.files import require_new
+from farmwatch.tables.listing import LISTING, Listing
 from farmwatch.terminal.jsonl import binary_input
-from farmwatch.terminal.messages import message, put, put_json, put_table
-from scoring.rates.canary_counts import CANARY_LEAST
+from farmwatch.terminal.messages import message, put
+from scoring.estimate.intervals import Interval
+from scoring.rates.canary_counts import CANARY_LEAST, CanaryPages
+from scoring.rates.versions import Versions
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Page
 from stream.schema.topics import PAGES
@@ -33,31 +39,82 @@ from stream.text.wording import counted
 canaries = App(name="canaries")
 
 
+@dataclass(frozen=True, slots=True)
+class _OfTruth:
+    """The canaries of one truth, of one ruleset, detector and site method."""
+
+    line: MeasuredCanaries
+    truth: str
+    shares: Mapping[str, Interval]
+
+    def interval(self, kind: str) -> Interval | None:
+        """The share of this kind: site_, page_ or kept_."""
+        of_truth = self.truth if kind == "kept_" else "tpr" if self.truth == Truth.LLM else "fpr"
+        return self.shares.get(f"{kind}{of_truth}")
+
+
+def _pages(name: str) -> Column[_OfTruth]:
+    return Column(name, "integer", lambda row: getattr(row.line.summary.pages[row.truth], name))
+
+
+def _sites(verdict: str) -> Column[_OfTruth]:
+    return Column(verdict, "integer", lambda row: row.line.summary.sites[row.truth].get(verdict, 0))
+
+
+def _share(name: str, kind: str, meaning: str) -> Iterator[Column[_OfTruth]]:
+    """A share with the ends of its interval."""
+
+    def said(row: _OfTruth) -> str:
+        share = row.interval(kind)
+        return "" if share is None else f"{share.point:.1%} ({share.low:.1%} to {share.high:.1%})"
+
+    def end(field: str) -> Callable[[_OfTruth], float | None]:
+        return lambda row: None if (share := row.interval(kind)) is None else getattr(share, field)
+
+    yield Column(name, "share", end("point"), meaning=meaning, said=said)
+    yield Column(f"{name}_low", "share", end("low"))
+    yield Column(f"{name}_high", "share", end("high"))
+
+
+_COLUMNS: list[Column[_OfTruth]] = [
+    Column("truth", "text", attrgetter("truth"), values=tuple(Truth)),
+    Column("sites", "integer", lambda row: sum(row.line.summary.sites[row.truth].values())),
+    *map(_sites, SiteClass),
+    *map(_pages, CanaryPages.__struct_fields__),
+    *_share("called_llm", "site_", "of the classifiable sites"),
+    *_share("flagged_share", "page_", "of the scored pages; in its interval whole sites vary"),
+    *_share("kept_share", "kept_", "of the pages sent, by the ruleset"),
+    Column("through", "integer", attrgetter("line.through"), meaning="sites of the present round that came through"),
+    Column("last_at", "time", attrgetter("line.summary.last_at"), meaning="when the newest page was sent"),
+    *columns_of(Versions, path="line.versions."),
+    Column("correction", "text", attrgetter("line.correction")),
+    Column("warning", "text", attrgetter("line.warning")),
+]
+_SHOWN = (
+    *("truth", "sites", *SiteClass, "called_llm", "flagged_share", "kept_share", "sent", "through"),
+    *("last_at", "ruleset", "digest", "detector", "site_method"),
+)
+
+
 @canaries.default
-def show_canaries(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
+def show_canaries(*, listing: Listing = LISTING, common: Common = DEFAULTS) -> int:
     """Canaries: pages of known truth (canary.file) that all stages process, and their verdicts.
 
-    Counted per ruleset, detector and site method: of each label and each content one round, the newest that is not on
-    its way, within rate.canary_days. In the intervals of page shares whole sites vary, for pages of a site agree.
-
-    JSON: one object a line, for each ruleset, detector and site method.
+    One row per truth, ruleset, detector and site method: of each label and each content one round, the newest that is
+    not on its way, within rate.canary_days.
     """
+    selection = listing.of(_COLUMNS)
     config = common.load().config
     with opened(config) as log:
         sent, number, lines = read_canary_lines(log, config, int(time.time() * 1000))
     if not sent:
         message("no canaries are sent: canary.file names no file of pages, see docs/how-to/canaries.md")
-    elif not json:
+    elif listing.is_table:
         _put_sent(config, sent, number)
-    if not lines:
-        message("no canary site has come through")
-        return Exit.OK
-    for line in lines:
-        if json:
-            put_json(line.fields())
-        else:
-            _show(line)
-    if not json:
+    selection.put((_OfTruth(line, truth, line.shares) for line in lines for truth in line.summary.pages), "row", _SHOWN)
+    if listing.is_table:
+        for correction in dict.fromkeys(line.correction for line in lines):
+            message(correction)
         print_caveats({line.versions.detector: line.warning for line in lines}, short=True)
     return Exit.OK
 
@@ -90,8 +147,7 @@ def make_canaries(
     """
     if not human and not llm:
         raise UsageError("give --human LOG or WARC, or --llm FOLDER, or both")
-    if file.exists():
-        raise UsageError(f"{file} exists: choose another name, or remove it")
+    require_new(file)
     config = common.load().config
     maker = CanaryMaker(config.canary.pages)
     for source in human or ():
@@ -138,30 +194,5 @@ def _put_sent(config: Config, sent: Sequence[CanarySite], number: int) -> None:
         pages = sum(len(site.pages) for site in of_truth)
         newest = max((site.newest for site in of_truth if site.newest), default=None)
         written = f", the newest written on {newest}" if newest else ""
-        put(f"{truth}: {counted(len(of_truth), 'site')} of {counted(pages, 'page')} a round{written}")
-    put(f"a round every {config.canary.every_s} s; the present one, {number}, began {since} UTC")
-
-
-def _show(line: MeasuredCanaries) -> None:
-    versions, summary = line.versions, line.summary
-    put(
-        f"ruleset {versions.ruleset or '-'} {versions.digest or '-'}; detector {versions.detector or '-'};"
-        f" site method {versions.site_method or '-'} {versions.site_method_digest or '-'}"
-    )
-    verdicts = tuple(SiteClass)
-    put_table(
-        ("truth", "sites", *verdicts, "pages sent", "measured", "kept", "scored", "flagged"),
-        (
-            (
-                *(truth, sum(summary.sites[truth].values())),
-                *(summary.sites[truth].get(verdict, 0) for verdict in verdicts),
-                *msgspec.structs.astuple(pages),
-            )
-            for truth, pages in summary.pages.items()
-        ),
-    )
-    for kind, share in summary.shares().items():
-        put(f"{SAID[kind]}: {share.point:.1%} (95% interval {share.low:.1%} to {share.high:.1%})")
-    last = datetime.fromtimestamp(summary.last_at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    through = f"{line.through} of {line.sent}" if line.sent else "-"
-    put(f"{line.correction}; sites of the present round that came through: {through}; the newest was sent {last} UTC")
+        message(f"{truth}: {counted(len(of_truth), 'site')} of {counted(pages, 'page')} a round{written}")
+    message(f"a round every {config.canary.every_s} s; the present one, {number}, began {since} UTC")

@@ -13,9 +13,10 @@ from cyclopts.validators import Number
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.labels.review import draw_review
+from farmwatch.tables.files import require_new
 from farmwatch.terminal.messages import message, put_json
 from scoring.estimate.reviewed_share import FEWEST_LABELS
-from stream.text.user_errors import Exit, FarmwatchError, UsageError
+from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
 
 
@@ -38,16 +39,12 @@ def draw(
     """
     if sites < FEWEST_LABELS:
         raise UsageError(f"--sites {sites}: a review needs {FEWEST_LABELS} sites or more; 100 are a good start")
-    if out.exists():
-        raise UsageError(f"--out {out}: it exists: name another file")
+    require_new(out)
     config = common.load().config
     with opened(config) as log:
         drawn = draw_review(log, config.rate, sites, pages, int(time.time() * 1000), seed, run)
     lines = drawn.lines
-    try:
-        out.write_bytes(msgspec.json.Encoder().encode_lines(lines))
-    except OSError as error:
-        raise FarmwatchError(f"--out {out}: cannot be written: {error.strerror or error}") from error
+    out.write_bytes(msgspec.json.Encoder().encode_lines(lines))
     sampled = len({line["site"] for line in lines})
     if json:
         put_json({"out": str(out), "articles": len(lines), "sites": sampled, "of": drawn.of})

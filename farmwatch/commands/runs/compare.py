@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -14,12 +13,13 @@ from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.runs.comparison_words import as_json, label_lines
 from farmwatch.share.review_labels import read_review
-from farmwatch.terminal.messages import message, program_version, put_json
+from farmwatch.tables.files import require_new
+from farmwatch.terminal.messages import message, put_json
 from replay.compare.comparer import ComparisonRequest
 from replay.compare.comparer import compare as compare_runs
 from replay.compare.flips import MAX_SAMPLE
 from stream.log.contract import wall_ms
-from stream.text.user_errors import Exit, FarmwatchError, UsageError
+from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
 
 RunName = Annotated[str, Parameter(help="A run; `live` is the live run, `before` the one that was live before it.")]
@@ -30,14 +30,12 @@ def compare(
     b: RunName,
     /,
     *,
-    by: Annotated[Literal["source", "rank"] | None, Parameter(help="Also by source, or by rank of the hits.")] = None,
     sample: Annotated[int, Parameter(help="Flips in the sample: at most 1000; 0 = none.")] = 20,
     seed: Annotated[int, Parameter(help="Seed of the sample and of the intervals.")] = 0,
     resamples: Annotated[int, Parameter(help="Resamples of the bootstrap: 100 to 100000.")] = 2000,
-    text: Annotated[bool, Parameter(negative="", help="Also print the texts of the sample.")] = False,
-    html: Annotated[Path | None, Parameter(help="Also write a report: one self-contained HTML file.")] = None,
     out: Annotated[
-        Path | None, Parameter(help="Also write the sample as JSON lines, for `farmwatch review label`.")
+        Path | None,
+        Parameter(name=["--out", "-o"], help="Write the sample into a new file, for `farmwatch review label`."),
     ] = None,
     json: AsJson = False,
     common: Common = DEFAULTS,
@@ -52,9 +50,8 @@ def compare(
     _require_range("--sample", sample, 0, MAX_SAMPLE)
     _require_range("--seed", seed, 0, 2**63 - 1)
     _require_range("--resamples", resamples, 100, 100_000)
-    files = [_file_of(option, path) for option, path in (("--out", out), ("--html", html)) if path is not None]
-    if len(files) > len(set(files)):
-        raise UsageError(f"--out and --html name the same file, {out}")
+    if out is not None:
+        require_new(out)
     config, request = common.load().config, ComparisonRequest(sample, seed, resamples)
     with opened(config) as log:
         review = read_review(config.rate, wall_ms())
@@ -64,16 +61,11 @@ def compare(
         out.write_text(label_lines(compared, config.log.url), encoding="utf-8")
         judge = f"; to judge them: farmwatch review label {out}" if compared.sample else ""
         message(f"{out}: {counted(len(compared.sample), 'flip')}{judge}")
-    if html is not None:
-        from farmwatch.runs.report import render
-
-        html.write_text(render(compared, program_version()), encoding="utf-8")
-        message(f"{html}: the report")
     if json:
         put_json({**as_json(compared), "warnings": warnings})
         return Exit.OK
 
-    show(compared, by or "", texts=text)
+    show(compared)
     print_caveats(warnings)
     return Exit.OK
 
@@ -81,12 +73,3 @@ def compare(
 def _require_range(option: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
         raise UsageError(f"{option} {value}: expected a number from {least} to {most}")
-
-
-def _file_of(option: str, path: Path) -> Path:
-    """The file to write; a link to it is written through. Refuses an unusable one before the work begins."""
-    with suppress(RuntimeError):  # a link that leads to itself
-        file = path.resolve()
-        if file.parent.is_dir() and not file.is_dir():
-            return file
-    raise FarmwatchError(f"{option} {path}: cannot be written: it leads to a folder, or into none")

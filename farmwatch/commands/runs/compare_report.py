@@ -1,4 +1,4 @@
-"""Prints a comparison: tables, differences in points, and the sample with reasons and texts."""
+"""Prints a comparison: tables, differences in points, and the sample with reasons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from replay.compare.comparison import SITE_KINDS, Comparison, FailedRule, Flip, 
 from stream.schema.records import RuleOutcome
 from stream.text.wording import counted, one_line
 
-_TEXT_SHOWN = 2000  # characters
 _SITES_SHOWN = 5  # of the changed sites
 _COUNTS = (  # titles, and the fields of a side
     ("sites", "sites"),
@@ -31,16 +30,14 @@ _COUNTS = (  # titles, and the fields of a side
 _KINDS = {"in": ("became an article", "became articles"), "out": ("was thrown out", "were thrown out")}
 
 
-def show(compared: Comparison, by: str, *, texts: bool) -> None:
-    """Print the comparison. `by` is "", source or rank; `texts` also prints the texts of the sample."""
+def show(compared: Comparison) -> None:
+    """Print the comparison."""
     _head(compared)
     _changes(compared)
     _counts(compared)
     _sites(compared)
     _rules(compared)
-    if by:
-        _groups(compared, by)
-    _sample(compared, texts=texts)
+    _sample(compared)
 
 
 def _head(compared: Comparison) -> None:
@@ -65,7 +62,8 @@ def _changes(compared: Comparison) -> None:
         [(change.title, *_cells(compared, change), change.sites, change.moved) for change in compared.changes],
         less=("moved", "sites"),
     )
-    _put_mark(compared)
+    if compared.other_windows:
+        put_wrapped(f"* {OTHER_WINDOWS}: not caused by the rules alone, see the note on fetches above", "  ")
     for remark, titles in remarks_of((change.title, change) for change in compared.changes).items():
         put_wrapped(f"{', '.join(titles)}: {remark}", "  ")
     texts = {"A": text_of(compared.a.estimate.remarks), "B": text_of(compared.b.estimate.remarks)}
@@ -73,11 +71,6 @@ def _changes(compared: Comparison) -> None:
         texts = {"A and B": texts["A"]}
     for name, text in texts.items():
         put_wrapped(f"{name}: {one_line(text)}", "  ")
-
-
-def _put_mark(compared: Comparison) -> None:
-    if compared.other_windows:
-        put_wrapped(f"* {OTHER_WINDOWS}: not caused by the rules alone, see the note on fetches above", "  ")
 
 
 def _cells(compared: Comparison, change: ShareChange) -> tuple[str, str, str, str]:
@@ -118,7 +111,7 @@ def _sites(compared: Comparison) -> None:
     )
     if shown := compared.changed_sites[:_SITES_SHOWN]:
         rest = len(shown) < compared.sites.changed
-        more = f": {len(shown)} with most articles (--json and --html have more)" if rest else ""
+        more = f": {len(shown)} with most articles (--json has more)" if rest else ""
         put_wrapped(f"{counted(compared.sites.changed, 'site')} with another verdict{more}", "  ")
     for site in shown:
         verdicts = f"{site.verdict_a} -> {site.verdict_b}"
@@ -163,28 +156,7 @@ def _fetches(number: int) -> str:
     return f"{number} fetch" if number == 1 else f"{number} fetches"
 
 
-def _groups(compared: Comparison, by: str) -> None:
-    groups = [group for group in compared.groups if group.by == by]
-    for place, title in ((0, "Share of LLM sites"), (1, "Articles of pages")):
-        _table(
-            f"{title}, by {by}",
-            (by, "A", "B", "points", f"{compared.confidence:.0%} interval", "sites A", "sites B", "unscored A/B"),
-            [
-                (
-                    group.group,
-                    *_cells(compared, group.changes[place]),
-                    group.sites_a,
-                    group.sites_b,
-                    f"{group.unscored_a}/{group.unscored_b}",
-                )
-                for group in groups
-            ],
-            less=("unscored A/B", "sites A", "sites B"),
-        )
-        _put_mark(compared)
-
-
-def _sample(compared: Comparison, *, texts: bool) -> None:
+def _sample(compared: Comparison) -> None:
     if not compared.sample:
         return
     flips = sum(stratum.flips for stratum in compared.strata)
@@ -195,24 +167,14 @@ def _sample(compared: Comparison, *, texts: bool) -> None:
         put_wrapped(f"  {flipped}, first failed {one_line(stratum.rule)}: {stratum.sampled} shown", "    ")
     for flip in compared.sample:
         put("")
-        _flip(flip, texts=texts)
+        _flip(flip)
 
 
-def _flip(flip: Flip, *, texts: bool) -> None:
+def _flip(flip: Flip) -> None:
     put_wrapped(f"{flip.kind:<3} {one_line(flip.url)}", "    ")
     for name, verdict, failed in (("A", flip.verdict_a, flip.failed_a), ("B", flip.verdict_b, flip.failed_b)):
         why = "; ".join(map(_reason, failed))
         put_wrapped(f"    {name}: {one_line(verdict)}{f': {why}' if why else ''}", "       ")
-    if not texts:
-        return
-    if flip.text is None:
-        put("    its text is no longer in the log")
-        return
-    for line in flip.text[:_TEXT_SHOWN].split("\n"):
-        put_wrapped(f"    {one_line(line)}", "    ")
-    if len(flip.text) > _TEXT_SHOWN:
-        whole, more = len(flip.text) + flip.text_cut, f"{len(flip.text)} of them" if flip.text_cut else "all"
-        put(f"    [{_TEXT_SHOWN} of {whole} characters; --json and --out have {more}]")
 
 
 def _reason(rule: FailedRule) -> str:

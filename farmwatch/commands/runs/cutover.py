@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
-from msgspec.structs import asdict
 
-from farmwatch.commands.options import DEFAULTS, AsJson, Common, Why
+from farmwatch.commands.options import DEFAULTS, Common, Why
 from farmwatch.config.opening import opened
 from farmwatch.runs.notices import difference_text
-from farmwatch.terminal.messages import message, put_columns, put_json, put_wrapped
+from farmwatch.tables.columns import Column, columns_of, fields_of
+from farmwatch.tables.listing import LISTING, Listing
+from farmwatch.terminal.messages import message, put_json, put_wrapped
 from farmwatch.terminal.remedies import in_full
 from filters.errors import BadRuleset
 from replay.live.cutover import CutoverRequest, CutoverResult, cut_over
@@ -22,18 +22,24 @@ from replay.runs.overview import members_of
 from replay.runs.run_rules import method_name
 from replay.runs.topology import MAX_LAG
 from scoring.sites.registry import same_method
-from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.runs import Cutover, shown_run
 from stream.text.user_errors import Exit, UsageError
-from stream.text.wording import counted, moment, one_line
+from stream.text.wording import counted, one_line
+
+_COLUMNS: list[Column[Cutover]] = columns_of(
+    Cutover, lag={"meaning": "records that the run had to catch up with"}, back={"meaning": "by --back"}
+)
+_SHOWN = ("number", "at", "by", "from_run", "to_run", "to_digest", "why", "lag", "back", "from_digest")
 
 
 def cutover(
-    run: Annotated[str, Parameter(help="Name of the run to make live. Default: show the cutovers so far.")] = "",
+    run: Annotated[str, Parameter(help="Name of the run to make live. Default: list the cutovers so far.")] = "",
     /,
     *,
-    back: Annotated[bool, Parameter(negative="", help="Go back to the previous live run.")] = False,
+    back: Annotated[
+        bool, Parameter(negative="", help="Go back to the previous live run; a second time, forward again.")
+    ] = False,
     why: Why = None,
     operator: Annotated[str, Parameter(help="Name of the operator, for the audit trail. Default: user@host.")] = "",
     max_lag: Annotated[int, Parameter(help="Largest accepted lag in records; the live stages catch up.")] = MAX_LAG,
@@ -44,8 +50,7 @@ def cutover(
             help="Also accept a run that lacks records (older than its start, or expired), scores or articles.",
         ),
     ] = False,
-    show: Annotated[bool, Parameter(name="--list", negative="", help="Show the cutovers so far.")] = False,
-    json: AsJson = False,
+    listing: Listing = LISTING,
     common: Common = DEFAULTS,
 ) -> int:
     """Make another run the live one: the live stages switch to its ruleset and detector within a second.
@@ -54,25 +59,25 @@ def cutover(
     and --back goes back to it.
 
     Exit code 0 when the run is live; 1 when it is refused: it is behind, lacks records, articles or most scores, cannot
-    continue live, or another process made another run live first; 2 when the options do not fit together. JSON: one
-    object a line.
+    continue live, or another process made another run live first; 2 when the options do not fit together.
     """
     if back and run:
         raise UsageError("--back goes to the previous live run: name no run")
-    if show and (back or run):
-        raise UsageError("--list only shows: name no run, and leave out --back")
+    if (run or back) and listing != Listing(json=listing.json):
+        raise UsageError("the options of lists go without a run and --back")
     if max_lag < 0:
         raise UsageError("--max-lag: 0 or more")
+    selection = listing.of(_COLUMNS)
     config = common.load().config
     with opened(config, write=bool(run or back)) as log:
         if not (run or back):
-            return _show(log, json)
-
+            selection.put(Control(log).cutovers, "cutover", _SHOWN)
+            return Exit.OK
         said = " ".join(why or ())
         request = CutoverRequest(run, one_line(operator) or operator_here(), one_line(said), max_lag, partial)
         moved = cut_over(log, request, check_run=lambda row: require_site_method(config, row))
         at_work = bool(members_of(log, moved.left or moved.run))
-        _report(moved, json, at_work=at_work)
+        _report(moved, listing.json, at_work=at_work)
         try:
             for differs in differences(find_rules(log, config), config, Control(log)):
                 if differs.what not in CHOSEN:
@@ -85,7 +90,7 @@ def cutover(
 def _report(moved: CutoverResult, as_json: bool, *, at_work: bool) -> None:
     done, run = moved.cutover, moved.run
     if as_json:
-        row = None if done is None else _fields(done)
+        row = None if done is None else fields_of(_COLUMNS, done)
         put_json({"live": run.shown, "moved": done is not None, "cutover": row, "lag": dict(moved.lag)})
         return
     if done is None:
@@ -102,35 +107,3 @@ def _report(moved: CutoverResult, as_json: bool, *, at_work: bool) -> None:
     behind = f"{counted(done.lag, 'record')} to catch up with" if done.lag else "no record to catch up with"
     live = "the live stages switch within a second" if at_work else "no live stage runs: start `farmwatch up`"
     message(f"{live}; {behind}; `farmwatch cutover --back` makes {shown_run(done.from_run)} live again")
-
-
-def _show(log: Log, as_json: bool) -> int:
-    control = Control(log)
-    if as_json:
-        for row in control.cutovers:
-            put_json(_fields(row))
-        return Exit.OK
-    if control.cutovers:
-        columns: dict[str, str | Callable[[Cutover], Any]] = {
-            "number": "number",
-            "at": lambda row: moment(row.at),
-            "by": "by",
-            "from": lambda row: f"{shown_run(row.from_run)} {row.from_digest[:8]}",
-            "to": lambda row: f"{shown_run(row.to_run)} {row.to_digest[:8]}{' (back)' if row.back else ''}",
-            "behind": "lag",
-            "why": "why",
-        }
-        put_columns(control.cutovers, columns)
-    else:
-        message("no cutover yet")
-    live, before = control.live, control.alias.before
-    if live is None:
-        message("no live stage has begun on this log yet")
-        return Exit.OK
-    back = f"; before it {shown_run(before)}: `farmwatch cutover --back`" if before else ""
-    message(f"live: {live.shown}, ruleset {live.ruleset} {live.digest}, detector {live.detector or '-'}{back}")
-    return Exit.OK
-
-
-def _fields(row: Cutover) -> dict[str, Any]:
-    return asdict(row) | {"from_run": shown_run(row.from_run), "to_run": shown_run(row.to_run)}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
 from farmwatch.commands.options import AsJson
+from farmwatch.tables.columns import Column
+from farmwatch.tables.listing import LISTING, Listing
 from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
 from filters.errors import BadRuleset
 from filters.rules.catalogue import RULES
@@ -24,15 +27,18 @@ rulesets.command(
 )
 
 
+_COLUMNS: list[Column[Ruleset]] = [
+    Column("name", "text", attrgetter("name")),
+    Column("digest", "text", attrgetter("digest")),
+    Column("rules_in_force", "integer", attrgetter("in_force")),
+    Column("description", "text", attrgetter("description")),
+]
+
+
 @rulesets.command(name="list")
-def list_rulesets(*, json: AsJson = False) -> int:
-    """The rulesets that ship with farmwatch: name, digest, number of rules in force, purpose."""
-    rulesets = [load_ruleset(name) for name in shipped_rulesets()]
-    if json:
-        put_json([_summary(ruleset) | {"description": ruleset.description} for ruleset in rulesets])
-    else:
-        rows = ((r.name, r.digest, r.in_force, r.description) for r in rulesets)
-        put_table(("ruleset", "digest", "rules", "description"), rows)
+def list_rulesets(*, listing: Listing = LISTING) -> int:
+    """One row per ruleset that ships with farmwatch."""
+    listing.of(_COLUMNS).put(map(load_ruleset, shipped_rulesets()), "ruleset")
     return Exit.OK
 
 

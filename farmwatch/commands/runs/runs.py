@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json as json_text
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from operator import attrgetter
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
@@ -14,66 +14,95 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.runs.summary_lines import lines_of
 from farmwatch.share.review_labels import read_review
-from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
-from farmwatch.terminal.remedies import in_full, resume_command
+from farmwatch.tables.columns import Column, Kind, fields_of
+from farmwatch.tables.listing import LISTING, Listing, shown_cell
+from farmwatch.terminal.messages import message, put, put_json, put_wrapped
+from farmwatch.terminal.remedies import flags_of, in_full, resume_command
 from farmwatch.upkeep.disk_forecast import held_for
 from replay.engine.lifecycle import RunNeeded, cancel, removal_obstacle, remove, topic_sizes
 from replay.engine.summary import summary_of
 from replay.live.epoch_change import seams
 from replay.rows.gaps import count_dead_letters
-from replay.rows.site_table import short_ruleset
 from replay.runs.lookup import find_run, resolve_name, run_named
 from replay.runs.overview import STOPPED, RunState, run_state, run_states
 from replay.runs.run_rules import method_name
 from stream.log.contract import wall_ms
 from stream.schema.control import Control
 from stream.text.user_errors import Exit, NotFound
-from stream.text.wording import counted, lasting, moment, one_line, size
+from stream.text.wording import counted, lasting, one_line, size
 
 Name = Annotated[str, Parameter(help="Name of a run, or `live`, `before` or `first`.")]
 runs = App(name="runs")
-# JSON fields taken from the run, and from its state
-_RUN_FIELDS = (
-    *("ruleset", "digest", "detector", "epoch", "measured_by", "source", "why_source", "from_at"),
-    *("created_at", "created_by", "why", "error"),
-)
-_STATE_FIELDS = ("state", "to_at", "ended_at", "phase", "rate", "eta_s", "lag")
+
+
+def _of_run(name: str, kind: Kind = "text", **fields: Any) -> Column[RunState]:
+    return Column(name, kind, attrgetter(f"run.{name}"), **fields)
+
+
+def _tallied(state: RunState, place: int) -> int | None:
+    return None if state.tallied is None else state.tallied[place]
+
+
+def _phases(state: RunState) -> str:
+    steps = () if state.run.follows else state.phases
+    return ", ".join(f"{step.phase}: {step.done} of {step.total}" for step in steps)
+
+
+def _lags(state: RunState) -> str:
+    return ", ".join(f"{group} {records}" for group, records in state.lags.items() if records)
+
+
+_COLUMNS: list[Column[RunState]] = [
+    Column("run", "text", attrgetter("run.shown")),
+    Column("state", "text", attrgetter("state"), "count"),
+    _of_run("ruleset"),
+    _of_run("digest"),
+    _of_run("detector"),
+    Column("done", "share", attrgetter("progress.share"), said=attrgetter("done"), meaning="of a replay"),
+    Column("left_s", "number", attrgetter("eta_s"), said=lambda e: "" if e.eta_s is None else lasting(e.eta_s)),
+    Column("lag", "integer", attrgetter("lag"), meaning="new records that it has not processed"),
+    Column("articles", "integer", lambda state: _tallied(state, 0)),
+    Column("unscored", "integer", lambda state: _tallied(state, 1), meaning="articles without a score"),
+    Column("window", "text", attrgetter("window"), meaning="when its pages were fetched"),
+    _of_run("why"),
+    _of_run("created_at", "time"),
+    _of_run("created_by"),
+    Column("ended_at", "time", attrgetter("ended_at")),
+    _of_run("from_at", "time"),
+    Column("to_at", "time", attrgetter("to_at")),
+    _of_run("error", meaning="that ended its last process"),
+    Column("resume", "text", lambda state: _resume(state), meaning="the command that resumes it"),
+    Column("phase", "text", attrgetter("phase")),
+    Column("phases", "json", lambda state: [asdict(step) for step in state.phases], said=_phases),
+    Column("per_s", "number", attrgetter("rate"), meaning="records that it processes"),
+    Column("lags", "json", lambda state: dict(state.lags), said=_lags, meaning="by group of processes"),
+    Column("members", "json", lambda state: list(state.members), meaning="processes at work"),
+    _of_run("source", meaning="the topic that it begins at"),
+    _of_run("why_source"),
+    _of_run("epoch", meaning="of the features"),
+    Column("measured_by", "json", attrgetter("run.measured_by"), said=lambda e: flags_of(e.run.measured_by)),
+    Column(
+        "site_method",
+        "json",
+        lambda state: json_text.loads(state.run.site_method or "null"),
+        said=lambda state: method_name(state.run.site_method) or "as configured",
+    ),
+]
+_SHOWN = ("run", "state", "ruleset", "done", "left_s", "lag", "articles", "unscored", "why", "window", "detector")
 
 
 @runs.default
-def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
-    """List the runs of the log: rules, progress, results, and which one is live.
+def list_runs(*, listing: Listing = LISTING, common: Common = DEFAULTS) -> int:
+    """One row per run of the log: rules, progress, results, and which one is live.
 
-    The numbers of articles and unscored articles are from the end of the replay, which adds later scores again. JSON:
-    one object a line.
+    The numbers of articles and unscored articles are from the end of the replay, which adds later scores again.
     """
+    selection = listing.of(_COLUMNS)
     config = common.load().config
     with opened(config) as log:
         states = run_states(log, Control(log), wall_ms())
-    if json:
-        for state in states:
-            put_json(_fields(state))
-        return Exit.OK
-    if not states:
-        message("no run yet: `farmwatch up` begins the live one, `farmwatch replay` another")
-        return Exit.OK
-    columns: dict[str, str | Callable[[RunState], Any]] = {
-        "run": lambda state: state.run.shown,
-        "state": "state",
-        "ruleset": lambda state: short_ruleset(state.run.ruleset, state.run.digest),
-        "detector": lambda state: state.run.detector,
-        "source": lambda state: state.run.source,
-        "window": "window",
-        "phase": "phase",
-        "done": "done",
-        "rate": lambda state: "" if state.rate is None else f"{state.rate:.0f}/s",
-        "left": lambda state: "" if state.eta_s is None else lasting(state.eta_s),
-        "lag": "lag",
-        "articles": lambda state: "" if state.tallied is None else state.tallied[0],
-        "unscored": lambda state: "" if state.tallied is None else state.tallied[1],
-    }
-    put_columns(states, columns, less=("detector", "source", "window", "rate", "articles", "phase"))
-    for state in states:
+    selection.put(states, "run", _SHOWN)
+    for state in states if listing.is_table else ():
         if resume := _resume(state):
             why = f" by an error ({state.run.error})" if state.run.error else ""
             message(one_line(f"{state.run.shown} is stopped{why}: `{resume}` resumes it{held_for(state.holds)}"))
@@ -100,49 +129,26 @@ def show_run(
             text = control.ruleset_text(row)
             if not text:
                 raise NotFound(f"the text of the ruleset {row.ruleset} {row.digest} is not in this log")
-            if json:
-                put_json({"run": row.shown, "ruleset": row.ruleset, "digest": row.digest, "text": text})
-            else:
-                sys.stdout.write(text)
+            sys.stdout.write(text)
             return Exit.OK
         state = run_state(log, control, row, wall_ms())
         summary = summary_of(log, control, config, row, wall_ms(), read_review(config.rate, wall_ms()))
         dead = count_dead_letters(log, row)
     if json:
         result_fields = ("sites", "pages", "articles", "unscored", "lost", "lost_said", "verdicts")
-        put_json(_fields(state) | {field: getattr(summary, field) for field in result_fields} | {"dead_letters": dead})
+        results = {field: getattr(summary, field) for field in result_fields}
+        put_json(fields_of(_COLUMNS, state) | results | {"dead_letters": dead})
         return Exit.OK
-    for name, value in _facts(state):
-        put_wrapped(one_line(f"{name}: {value}"), "  ")
+    for column in _COLUMNS:
+        if shown := str(shown_cell(column, state)):
+            put_wrapped(one_line(f"{column.name}: {shown}"), "  ")
+    for seam in seams(row):
+        put_wrapped(one_line(seam), "  ")
     if dead:
         put_wrapped(f"dead letters: {counted(dead, 'record')}", "  ")
     for line in lines_of(summary, row):
         put_wrapped(line, "    ")
     return Exit.OK
-
-
-def _facts(state: RunState) -> Iterator[tuple[str, str]]:
-    run, resume = state.run, _resume(state)
-    yield "state", f"{state.state}{f'; `{resume}` resumes it' if resume else ''}"
-    if run.error:
-        yield "last error", run.error
-    yield "ruleset", f"{run.ruleset} {run.digest}"
-    yield "detector", run.detector
-    yield "site method", method_name(run.site_method) or "as configured"
-    settings = ", ".join(f"{name}={value}" for name, value in run.measured_by.items())
-    yield "feature epoch", f"{run.epoch}{f', measured with {settings}' if settings else ''}"
-    for seam in seams(run):
-        yield "seam", seam
-    yield "source", f"{run.source}{f', because {run.why_source}' if run.why_source else ''}"
-    yield "window", state.window
-    yield "created", f"{moment(run.created_at)} by {run.created_by or '-'}{f': {run.why}' if run.why else ''}"
-    if not state.is_live:
-        yield "ended", moment(state.ended_at) if state.ended_at else "-"
-    yield "at work", ", ".join(state.members) or "no process"
-    for step in () if run.follows else state.phases:
-        yield f"phase {step.phase}", f"{step.done} of {step.total}"
-    behind = ", ".join(f"{group} {records}" for group, records in state.lags.items() if records)
-    yield "lag", f"{counted(state.lag, 'record')} behind the live topics{f' ({behind})' if behind else ''}"
 
 
 @runs.command(name="cancel")
@@ -207,21 +213,3 @@ def remove_runs(
 
 def _resume(state: RunState) -> str:
     return resume_command(state.run) if state.state == STOPPED else ""
-
-
-def _fields(state: RunState) -> dict[str, Any]:
-    run, tallied = state.run, state.tallied or (None, None)
-    return {
-        "run": run.shown,
-        "live": state.is_live,
-        **{name: getattr(run, name) for name in _RUN_FIELDS},
-        **{name: getattr(state, name) for name in _STATE_FIELDS},
-        "resume": _resume(state),
-        "site_method": json_text.loads(run.site_method or "null"),
-        "phases": [asdict(step) for step in state.phases],
-        "share": state.progress.share,
-        "lags": dict(state.lags),
-        "members": list(state.members),
-        "articles": tallied[0],
-        "unscored": tallied[1],
-    }

@@ -12,7 +12,6 @@ from replay.compare.comparison import (
     Comparison,
     FailedRule,
     Flip,
-    GroupChange,
     JudgedShare,
     PageTable,
     RuleChange,
@@ -88,28 +87,6 @@ def made() -> Comparison:
             ("language", "in de, en, fr", "in de, en, fr", (0, 0, 0), (0, 0, 0)),
         )
     ]
-    groups = [
-        GroupChange(
-            by=by,
-            group=group,
-            sites_a=400,
-            sites_b=390,
-            unscored_a=unscored,
-            unscored_b=unscored * 3,
-            changes=[
-                change("share", "share of LLM sites", a, b, low, high, moved=21),
-                change("article_share", "Articles of pages", (900, 2000), (860, 2000), -0.03, -0.008, moved=77),
-            ],
-        )
-        for by, group, a, b, low, high, unscored in (
-            ("source", "file", (80, 300), (66, 291), -0.061, -0.012, 0),
-            ("source", "commoncrawl", (210, 600), (209, 588), -0.011, 0.019, 12),
-            ("source", "searx", (0, 0), (0, 0), 0.0, 0.0, 0),
-            ("rank", "1 to 3", (40, 180), (31, 177), -0.088, -0.004, 0),
-            ("rank", "4 to 10", (101, 350), (97, 344), -0.031, 0.013, 0),
-            ("rank", "11 and below", (120, 380), (118, 371), -0.02, 0.024, 0),
-        )
-    ]
     text = "The garden was quiet that morning and the two of them walked slowly along the wall.\n\n" * 30
     sample = [
         flip(1, "out", "min_tokens", text[:300]),
@@ -154,10 +131,6 @@ def made() -> Comparison:
         changes=[
             change("share", "share of LLM sites", (412, 1247), (371, 1218), -0.041, -0.012, moved=61),
             change("site_rate", "LLM sites of those classifiable", (412, 1247), (371, 1218), -0.041, -0.012, moved=61),
-            change("site_rate_corrected", "The same, corrected", (412, 1247), (371, 1218), -0.045, -0.01, moved=61),
-            change(
-                "site_rate_decided", "LLM sites of llm and human", (412, 1183), (371, 1147), -0.043, -0.009, moved=55
-            ),
             change("article_share", "Articles of pages", (21_377, 46_004), (20_069, 46_004), -0.036, -0.021, moved=803),
             change(
                 *("flagged_share", "Flagged of scored articles", (7_211, 20_990), (6_402, 19_411), -0.021, 0.002),
@@ -165,7 +138,6 @@ def made() -> Comparison:
                 remarks=[ChangeRemark(ChangeKind.UNSCORED, counts=(86, 21_377, 357, 20_069))],
             ),
         ],
-        groups=groups,
         strata=[
             Stratum(kind="in", rule="duplicate_share", flips=611, sampled=2),
             Stratum(kind="out", rule="min_tokens", flips=1_940, sampled=1),
@@ -201,7 +173,7 @@ def empty() -> Comparison:
     """A comparison of two runs without records."""
     zero = dict.fromkeys(Side.__struct_fields__[10:-2], 0)
     no_scores = ChangeRemark(ChangeKind.NO_SHARE, ("A",), share=(Remark(RemarkKind.NO_SCORES),))
-    nothing = ("rules", "only_in_a", "only_in_b", "groups", "strata", "sample", "corrections")
+    nothing = ("rules", "only_in_a", "only_in_b", "strata", "sample", "corrections")
     return msgspec.structs.replace(
         made(),
         a=side("live", estimate=DirectShare(), judged=JudgedShare(), **zero),

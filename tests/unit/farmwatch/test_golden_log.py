@@ -51,9 +51,8 @@ def test_a_log_of_then_opens_with_its_share_and_a_clean_audit(farmwatch: Runner,
 
 def test_its_canaries_runs_terms_and_panel_are_read(farmwatch: Runner, golden: str) -> None:
     """The verdicts on its canaries, its runs with the cutover, the terms of its first run and its panel are as then."""
-    canaries = json.loads(farmwatch("review", "canaries", golden, "--json").out.splitlines()[0])
-    assert canaries["present_round"] == {"sent": 4, "through": 4}
-    assert canaries["pages"]["llm"] == {"sent": 8, "measured": 8, "kept": 8, "scored": 8, "flagged": 6}
+    (llm, *_) = farmwatch("review", "canaries", golden, "--json", "--where", "truth=llm").lines
+    assert [llm[name] for name in ("through", "sent", "measured", "kept", "scored", "flagged")] == [4, 8, 8, 8, 8, 6]
     states = {run["run"]: run["state"] for run in farmwatch("runs", golden, "--json").lines}
     assert states == {"first": "was live", "notes": "live", "again": "done"}
     sites = farmwatch("sites", golden, "--run", "first", "--json").lines

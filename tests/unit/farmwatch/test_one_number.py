@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import farmwatch as fw
 from farmwatch.archive.release_check import LABELS_FILE, SITES_FILE
 from farmwatch.config.config import load
 from farmwatch.share.live_share import LiveShare
@@ -24,6 +26,7 @@ from stream.schema.records import SiteState
 from stream.text.user_errors import Exit
 from tests.support.front_door import DETECTOR, Runner
 from tests.support.runs.two_runs import PARTITIONS, RULESETS, A, B, begin, page, put_features, put_run, site
+from tests.support.web.console_browser import Browser, browse
 
 SITES = 240
 NAMES = [f"s{n}.operator{n // 6}.example" for n in range(SITES)]
@@ -74,7 +77,7 @@ def reviewed(folder: Path, people: int = 1) -> str:
 def test_every_command_shows_the_same_share_in_the_same_interval(
     farmwatch: Runner, url: str, tmp_path: Path, by_people: int
 ) -> None:
-    """rate, compare, audit, history, gauges, release show one share; so does `estimate`, which has no review."""
+    """rate, compare, audit, history, gauges, release, export, the pipe `estimate` and the console show one share."""
     settings = ["log.partitions=2", *([f"rate.review={reviewed(tmp_path, by_people)}"] if by_people else [])]
     flags = ["--log", url, *(word for setting in settings for word in ("--set", setting))]
 
@@ -90,13 +93,13 @@ def test_every_command_shows_the_same_share_in_the_same_interval(
     for side in ("a", "b"):
         assert {name: compared[side]["estimate"][name] for name in SHARE} == wanted
         assert compared[side]["estimate"]["text"] == rate["text"]
-    by_source = next(group for group in compared["groups"] if group["by"] == "source")
-    assert by_source["changes"][0]["a"] == rate["share"] == run("rate", "--by", "source", "--json")["share"]
+    by_source = run("rate", "--by", "source", "--json")
+    assert {name: by_source[name] for name in SHARE} == wanted
 
     (audited,) = run("doctor", "audit", "--json")["rates"]
     assert {name: audited["rows"][name] for name in SHARE} == wanted
 
-    config, metrics = load(None, settings, {}).config, Metrics()
+    config, metrics = load(None, [*settings, f"log.url={url}"], {}).config, Metrics()
     log = open_log(url)
     live = live_now(Control(log))
     assert live is not None
@@ -120,10 +123,39 @@ def test_every_command_shows_the_same_share_in_the_same_interval(
     assert {name: released[name] for name in SHARE} == wanted and released["text"] == rate["text"]
     assert rate["text"] in (bundle / "README.md").read_text() and rate["text"] in (bundle / "CITATION.cff").read_text()
 
+    exported = tmp_path / "rates.jsonl"
+    farmwatch("log", "export", exported, "--what", "rate", *flags)
+    point = next(of for of in map(json.loads, exported.open()) if not of["by"])
+    assert {name: point[name] for name in SHARE} == wanted
+
     lines = tmp_path / "sites.jsonl"
-    lines.write_text(farmwatch("sites", "--json", "--limit", "0", "--log", url).out)
-    estimated = farmwatch("lab", "estimate", str(lines)).json
-    assert ({name: estimated[name] for name in SHARE} == wanted) is not bool(by_people)
+    review = ["--review", config.rate.review] if by_people else []
+    farmwatch("log", "export", lines, "--what", "sites", *flags)
+    for rows_of in (farmwatch("sites", "--json", "--limit", "0", "--log", url).out, lines.read_text()):
+        lines.write_text(rows_of)
+        estimated = farmwatch("lab", "estimate", str(lines), *review).json
+        assert {name: estimated[name] for name in SHARE} == wanted and estimated["text"] == rate["text"]
+
+    async def answer(browser: Browser) -> dict[str, Any]:
+        (line,) = (await browser.get("/answer.json", {})).json["lines"]
+        return {name: line[name] for name in SHARE}
+
+    assert browse(url, tmp_path, answer, config=config) == wanted
+
+
+@pytest.mark.parametrize("by_people", [0, 1, 2], ids=["flags", "review", "two labellers"])
+def test_the_python_api_has_the_same_share(farmwatch: Runner, url: str, tmp_path: Path, by_people: int) -> None:
+    """`open_log(url).share()` is `rate --json`, and `estimate` of its sites with the labels is both."""
+    pytest.importorskip("pyarrow", reason="the extra parquet is not installed")
+    review = reviewed(tmp_path, by_people) if by_people else ""
+    (tmp_path / "farmwatch.toml").write_text(f"[log]\npartitions = {PARTITIONS}\n[rate]\nreview = '{review}'\n")
+    rate = farmwatch("rate", "--json", "--log", url).json
+    with warnings.catch_warnings(), fw.open_log(url) as log:
+        warnings.simplefilter("ignore")
+        (row,) = log.share().to_pylist()
+        estimated = fw.estimate(log.sites(), review=review)
+    assert {name: row[name] for name in SHARE} == {name: rate[name] for name in SHARE} and rate["text"] == row["text"]
+    assert {name: getattr(estimated, name) for name in SHARE} == {name: rate[name] for name in SHARE}
 
 
 @pytest.mark.parametrize("by_people", [0, 1, 2], ids=["flags", "review", "two labellers"])

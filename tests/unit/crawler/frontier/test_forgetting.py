@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crawler.frontier.forgetting import forget_sites
-from crawler.frontier.report import FrontierReader
+from crawler.frontier.report import lines_of
 from crawler.frontier.rows import TOTALS_KEY, Totals, unpack
 from tests.support.web.crawl_driver import Store, driving, hits_of, settings_for
 from tests.support.web.loopback import Web, page
@@ -27,6 +27,4 @@ def test_a_site_leaves_with_its_urls_and_sums(loopback: Web) -> None:
     assert unpack(Totals, state.rows[TOTALS_KEY][0]) == unpack(Totals, alone.states[0].rows[TOTALS_KEY][0])
     assert len(state.rows) == len(alone.states[0].rows)
     assert forget_sites(settings, state, lambda site: site == "gone.test") == []
-    reader = FrontierReader(settings, 1, None, str)
-    reader.add(state)
-    assert sum(reader.report().sites.values()) == 1
+    assert len(list(lines_of(state, settings, 1))) == 1

@@ -7,13 +7,12 @@ import tracemalloc
 import pytest
 
 from crawler.errors import OldFrontier
-from crawler.frontier.report import FrontierReader, FrontierReport, queued_pages, site_report, why_no_page
+from crawler.frontier.report import FrontierReport, lines_of, queued_pages, report_on, site_report, why_no_page
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack
 from crawler.frontier.statuses import Status
 from crawler.settings import CrawlSettings
 from crawler.stages.dry_run import DryRun
 from stream.schema.vocabulary import FetchOutcome
-from stream.text.registrable_domain import registrable_domain
 from tests.support.web.crawl_driver import hits_of
 from tests.support.web.frontier_site import Site, begun, fail, status, with_hits
 
@@ -22,9 +21,7 @@ FORBIDDING = b"User-agent: *\nDisallow: /forbidden\n"
 
 def report_of(site: Site, limit: int | None = 10) -> FrontierReport:
     """The report of one partition, now."""
-    reader = FrontierReader(site.settings, site.now, limit, registrable_domain)
-    reader.add(site.committed)
-    return reader.report()
+    return report_on(lines_of(site.committed, site.settings, site.now), site.now, limit)
 
 
 def small_world() -> Site:
@@ -46,22 +43,16 @@ def small_world() -> Site:
 
 
 def test_the_sums_are_those_of_the_rows() -> None:
-    """Sites by state, URLs by status, queues by priority, parks and stops by reason: each is counted once."""
+    """Sites by state, queued URLs, pages, parks and stops by reason: each is counted once."""
     report = report_of(small_world())
     assert report.sites == {"active": 2, "parked": 1, "resting": 1, "stopped": 1}
-    assert {name: count for name, count in report.urls.items() if count} == {
-        "discovered": 4,
-        "fetched": 1,
-        "error": 1,
-        "refused": 2,
-    }
-    assert report.queued_in == {"hits": 4, "sitemaps": 0, "links": 0, "again": 0}
+    assert report.queued == 4
     assert (report.due, report.fetched) == (2, 1)
     assert (report.parked_reasons, report.stopped_reasons) == ({"robots.txt:http_503": 1}, {"crawl_delay": 1})
 
 
 def test_the_lists_say_who_waits_for_what() -> None:
-    """The lists show the oldest due site, the parked site with end and reason, the next re-visit, and large domains."""
+    """The lists show the oldest due site, the parked site with end and reason, and the next re-visit."""
     site = small_world()
     report = report_of(site)
     assert [(line.site, site.now - line.due_at) for line in report.oldest_due] == [
@@ -75,7 +66,6 @@ def test_the_lists_say_who_waits_for_what() -> None:
     assert (stopped.site, stopped.stopped_why, stopped.queued) == ("slow.test", "crawl_delay", 0)
     (revisit,) = report.revisits
     assert (revisit.site, revisit.fetched) == ("a.test", 1) and revisit.revisit_at > site.now
-    assert [(line.domain, line.sites) for line in report.domains[:2]] == [("farm.co.uk", 2), ("a.test", 1)]
 
 
 def test_one_site_is_told_with_its_urls_in_order() -> None:
@@ -143,10 +133,7 @@ class _Large:
 
     def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
         """As `StateReader.scan`."""
-        assert limit <= 1000
-        if prefix:
-            return [] if after is not None else [_queue_row(_number(prefix))]
-        assert after is not None and limit == 1
+        assert after is not None and limit == 1 and not prefix
         number = 0 if after == TOTALS_KEY else 1 + _number(after)
         return [_site_row(number)] if number < self.SITES else []
 
@@ -166,34 +153,20 @@ def _site_row(number: int) -> tuple[bytes, bytes]:
     return b"%s.d.example\0" % name, (_WAITS if number % 10 else _STOPPED).replace(b"h000000", name)
 
 
-def _queue_row(number: int) -> tuple[bytes, bytes]:
-    return b"h%06d.d.example\0q\0\0\0\0\0\0\0\0\0" % number, b"p" * 16
-
-
 @pytest.mark.slow
 def test_a_large_frontier_is_reported_in_bounded_memory() -> None:
-    """40,000 rows are read page by page, in memory that grows neither with rows nor with domain names.
-
-    If there are more domains than are counted at a time, large ones stay and are marked `at least`.
-    """
-
-    def domain_of(host: str) -> str:
-        return "big.example" if int(host[1:7]) % 4 == 0 else host
-
-    reader = FrontierReader(CrawlSettings(), 10_000_000, 10, domain_of, domains_kept=1000)
+    """20,000 sites are read one by one, in memory that does not grow with them."""
     tracemalloc.start()
     try:
-        reader.add(_Large())  # type: ignore[arg-type]  # of a StateReader the report scans, and nothing else
+        lines = lines_of(_Large(), CrawlSettings(), 10_000_000)  # type: ignore[arg-type]  # it is only scanned
+        report = report_on(lines, 10_000_000, 10)
         peak_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    report = reader.report()
     assert (sum(report.sites.values()), report.stopped_reasons) == (20_000, {"unreachable": 2_000})
-    assert (report.queued_in["hits"], report.urls["discovered"]) == (20_000, 20_000)
+    assert report.queued == 20_000
     assert [line.site for line in report.oldest_due[:2]] == ["h000001.d.example", "h000002.d.example"]
     assert peak_bytes < 2_500_000
-    largest = report.domains[0]
-    assert largest.domain == "big.example" and largest.at_least and 4_900 <= largest.sites <= 5_000
 
 
 @pytest.mark.parametrize(

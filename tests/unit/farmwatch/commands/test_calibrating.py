@@ -54,8 +54,8 @@ def labels(tmp_path: Path) -> Path:
 
 
 def run(farmwatch: Runner, labels: Path, *more: str | Path) -> Ran:
-    """Run the command without the plot, with a rate that these few labels support."""
-    return farmwatch("lab", "calibrate", "--labels", labels, "--fpr", "0.05", "--no-plot", *more)
+    """Run the command with a rate that these few labels support."""
+    return farmwatch("lab", "calibrate", "--labels", labels, "--fpr", "0.05", *more)
 
 
 def test_writes_a_set_that_scoring_takes(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_json_is_the_report(farmwatch: Runner, labels: Path) -> None:
     """--json prints one document: the report as in its file, and the paths of the files."""
     ran = run(farmwatch, labels, "--json")
     told = ran.json
-    assert told.pop("files") == {"json": "calibrated.json", "report.json": "calibrated.report.json"}
+    assert told.pop("files") == {form: f"calibrated.{form}" for form in ("json", "report.json", "svg")}
     assert told == json.loads(Path("calibrated.report.json").read_text())
 
 
@@ -81,10 +81,10 @@ def test_never_writes_over_a_file_unasked(farmwatch: Runner, labels: Path, tmp_p
     """A second run is refused before any work and names the files; --force overwrites them."""
     run(farmwatch, labels)
     before = (tmp_path / "calibrated.json").read_bytes()
-    again = farmwatch("lab", "calibrate", "--labels", labels, "--fpr", "0.1", "--no-plot")
+    again = farmwatch("lab", "calibrate", "--labels", labels, "--fpr", "0.1")
     assert again.code == 2 and "calibrated.json" in again.err and "--force" in again.err
     assert (tmp_path / "calibrated.json").read_bytes() == before
-    forced = farmwatch("lab", "calibrate", "--labels", labels, "--fpr", "0.1", "--no-plot", "--force")
+    forced = farmwatch("lab", "calibrate", "--labels", labels, "--fpr", "0.1", "--force")
     assert forced.code == 0 and (tmp_path / "calibrated.json").read_bytes() != before
 
 
@@ -169,7 +169,7 @@ def test_scores_without_an_owner_are_refused(farmwatch: Runner, tmp_path: Path) 
 @pytest.mark.parametrize(("option", "value"), [("--fpr", "0"), ("--fpr", "nan"), ("--name", "A B"), ("--name", "../x")])
 def test_senseless_options_are_refused(farmwatch: Runner, labels: Path, option: str, value: str) -> None:
     """A rate out of range, or a name that is no part of an identity or leads out of the folder: exit code 2."""
-    ran = farmwatch("lab", "calibrate", "--labels", labels, "--no-plot", option, value)
+    ran = farmwatch("lab", "calibrate", "--labels", labels, option, value)
     assert ran.code == 2 and option in ran.err
 
 
@@ -244,28 +244,16 @@ def test_lite_ngram_lines_need_its_probability(farmwatch: Runner, tmp_path: Path
     assert made["detector"] == "lite-ngram/12345678"
 
 
-def test_draws_the_same_plot_twice(farmwatch: Runner, labels: Path) -> None:
-    """PNG and SVG are identical each time, without a date or random id; the SVG is well-formed and has no script."""
+def test_the_plot_has_the_groups(farmwatch: Runner, labels: Path) -> None:
+    """The SVG is the same each time; it has a strip for each group, with its mean p_llm as a line."""
     drawn = []
     for _ in range(2):
         assert farmwatch("lab", "calibrate", "--labels", labels, "--fpr", "0.05", "--name", "one", "--force").code == 0
-        drawn.append((Path("one.svg").read_bytes(), Path("one.png").read_bytes()))
-    assert drawn[0] == drawn[1] and drawn[0][1].startswith(b"\x89PNG")
-    tags = {element.tag.rpartition("}")[2] for element in ElementTree.parse("one.svg").iter()}
-    assert "path" in tags and "script" not in tags and b"<dc:date>" not in Path("one.svg").read_bytes()
-
-
-def test_without_matplotlib_it_says_what_to_install(
-    farmwatch: Runner, labels: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without matplotlib, --plot ends before any scoring; by default numbers are written, a line names the package."""
-    monkeypatch.setattr("scoring.calibration.plot.has_matplotlib", lambda: False)
-    ran = farmwatch("lab", "calibrate", "--labels", labels, "--fpr", "0.05", "--plot")
-    assert ran.code == 3 and "farmwatch[plots]" in ran.err
-    assert not Path("calibrated.json").exists()
-    ran = farmwatch("lab", "calibrate", "--labels", labels, "--fpr", "0.05")
-    assert ran.code == 0 and "no reliability plot" in ran.err and "farmwatch[plots]" in ran.err
-    assert Path("calibrated.json").exists() and not Path("calibrated.png").exists()
+        drawn.append(Path("one.svg").read_bytes())
+    assert drawn[0] == drawn[1]
+    groups = json.loads(Path("one.report.json").read_text())["reliability"]["groups"]
+    marks = [element for element in ElementTree.fromstring(drawn[0]).iter() if element.get("class") == "mark"]
+    assert [mark.get("x1") for mark in marks] == [f"{100 * group['mean']:.2f}%" for group in groups]
 
 
 @pytest.mark.parametrize(
@@ -281,18 +269,6 @@ def test_hostile_identities_are_bad_lines(farmwatch: Runner, tmp_path: Path, nam
     path = jsonl(tmp_path / "nobody.jsonl", [{"label": "llm", "score": 1.0}])
     said = run(farmwatch, path, "--detector", name, "--name", "other")
     assert said.code == 2 and "is no detector's identity" in said.err
-
-
-def test_a_failing_plot_leaves_no_file(farmwatch: Runner, labels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plot is drawn before anything is written."""
-
-    def fail(report: object) -> dict[str, bytes]:
-        raise RuntimeError("no font")
-
-    monkeypatch.setattr("scoring.calibration.plot.draw", fail)
-    with pytest.raises(RuntimeError, match="no font"):
-        farmwatch("lab", "calibrate", "--labels", labels, "--fpr", "0.05")
-    assert not list(Path().glob("calibrated.*"))
 
 
 def test_copies_of_a_score_are_told_by_their_id(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
@@ -331,7 +307,7 @@ def test_labelled_texts_as_they_lie(farmwatch: Runner, shared: Path, tmp_path: P
         lines = packed.decompress(labels.read_bytes()).splitlines(keepends=True)
         labels = tmp_path / "some.jsonl.zst"
         labels.write_bytes(zstandard.compress(b"".join(lines[::3])))
-    ran = farmwatch("lab", "calibrate", "--labels", labels, "--no-plot", "--json")
+    ran = farmwatch("lab", "calibrate", "--labels", labels, "--json")
     told = ran.json
     assert ran.code == 0, ran.err
     assert 0.5 < told["thresholds"]["threshold"] < 1

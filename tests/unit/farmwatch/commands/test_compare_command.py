@@ -62,35 +62,17 @@ def test_the_tables_show_the_changes(farmwatch: Runner, two_runs: str) -> None:
     assert "Steer" not in ran.out  # texts are printed only on request
 
 
-def test_texts_and_groups_are_printed_on_request(farmwatch: Runner, two_runs: str) -> None:
-    """--text prints the texts, --by the groups; page text cannot control the terminal."""
-    ran = farmwatch("compare", A, B, "--log", two_runs, "--text", "--by", "rank", "--sample", "1")
-    assert "<script>alert(1)</script>" in ran.out
-    assert all(character.isprintable() or character in "\n\t" for character in ran.out)
-    assert "# Share of LLM sites, by rank" in ran.out
-    assert "1-3\t-\t-" in ran.out  # the intervals are too wide for a share
-
-
 def test_differences_of_different_windows_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
     """If one run judged pages that the other did not, each difference has a star, with a line that explains it."""
-    show(msgspec.structs.replace(made(), other_windows=True), "source", texts=False)
+    show(msgspec.structs.replace(made(), other_windows=True))
     shown = capsys.readouterr().out
-    assert re.search(r"^file\t.*\t[-+]\d+\.\d \*\t", shown, re.MULTILINE), shown
-    assert shown.count("* of different windows: not caused by the rules alone") == 3  # one per table
-    show(made(), "source", texts=False)
+    assert re.search(r"^share of LLM sites\t.*\t[-+]\d+\.\d \*\t", shown, re.MULTILINE), shown
+    assert shown.count("* of different windows: not caused by the rules alone") == 1
+    show(made())
     shown = capsys.readouterr().out
     assert "*" not in shown
     said_as_by_rate = {f"{name}: {text_of(side.estimate.remarks)}" for name, side in (("A", made().a), ("B", made().b))}
     assert said_as_by_rate <= set(shown.splitlines())
-
-
-def test_a_long_text_is_cut_and_says_so(farmwatch: Runner, tmp_path: Path, no_weights: None) -> None:
-    """On the terminal a text ends after 2000 characters, with its full length; --out has all of it."""
-    url = log_with(tmp_path, [page(1, 70, text="word " * 1000 + "end"), page(2)])
-    ran = farmwatch("compare", A, B, "--log", url, "--text", "--out", tmp_path / "sample.jsonl")
-    assert "[2000 of 5003 characters; --json and --out have all]" in ran.out
-    assert ran.out.count("word") == 400
-    assert json.loads((tmp_path / "sample.jsonl").read_text())["text"].endswith("word end")
 
 
 def test_rules_that_neither_ruleset_has_in_force_are_not_shown(farmwatch: Runner, two_runs: str) -> None:
@@ -103,14 +85,10 @@ def test_rules_that_neither_ruleset_has_in_force_are_not_shown(farmwatch: Runner
     assert "in force in A and not in B: language" in ran.out
 
 
-def test_a_sample_of_0_lists_no_strata(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
-    """With --sample 0, terminal and report omit the counts of each kind."""
-    report = tmp_path / "report.html"
-    ran = farmwatch("compare", A, B, "--log", two_runs, "--sample", "0", "--html", report)
+def test_a_sample_of_0_lists_no_strata(farmwatch: Runner, two_runs: str) -> None:
+    """With --sample 0 the counts of each kind are omitted."""
+    ran = farmwatch("compare", A, B, "--log", two_runs, "--sample", "0")
     assert "shown" not in ran.out and "0 of 20 flips" not in ran.out
-    assert f"{report}: the report" in ran.err
-    assert "No sample was asked for." in report.read_text()
-    assert "in the sample" not in report.read_text()
     one = farmwatch("compare", A, B, "--log", two_runs, "--sample", "1").out
     assert "  20 were thrown out, first failed min_tokens: 1 shown" in one
 
@@ -120,7 +98,7 @@ def test_a_terminal_of_80_columns_is_enough(farmwatch: Runner, two_runs: str, mo
     for name, value in (("COLUMNS", "80"), ("NO_COLOR", "1"), ("TERM", "xterm")):
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    ran = farmwatch("compare", A, B, "--log", two_runs, "--by", "source", "--text")
+    ran = farmwatch("compare", A, B, "--log", two_runs)
     assert ran.code == 0 and "\x1b[31m" not in ran.out
     lines = re.sub(r"\x1b\[[0-9;]*m", "", ran.out).splitlines()
     assert any("LLM sites of classifiable" in line for line in lines)
@@ -128,7 +106,7 @@ def test_a_terminal_of_80_columns_is_enough(farmwatch: Runner, two_runs: str, mo
 
 
 def test_json_has_everything(farmwatch: Runner, two_runs: str) -> None:
-    """One object: both runs, all tables, the groups, the sample with its texts, and the changes as text."""
+    """One object: both runs, all tables, the sample with its texts, and the changes as text."""
     ran = farmwatch("compare", A, B, "--log", two_runs, "--json", "--sample", "3", "--seed", "4")
     found = ran.json
     assert (found["a"]["run"], found["b"]["run"], found["seed"]) == (A, B, 4)
@@ -137,8 +115,6 @@ def test_json_has_everything(farmwatch: Runner, two_runs: str) -> None:
     assert found["pages"]["common"] == 60
     assert found["sites"]["llm_table"] == [[5, 0], [1, 14]]
     assert found["changes"][1]["text"].startswith("LLM sites of classifiable ones: 25.0% to 30.0%, +5.0 points")
-    assert {group["by"] for group in found["groups"]} == {"source", "rank"}
-    assert found["groups"][0]["changes"][1]["text"].startswith("articles of pages: ")
     assert [flip["text"].startswith("Steer \x1b[31m") for flip in found["sample"]] == [True] * 3
     assert "\x1b" not in ran.out
     assert found["warnings"][DETECTOR]
@@ -216,27 +192,13 @@ def test_numbers_out_of_range_are_refused(farmwatch: Runner, two_runs: str, more
     assert (ran.code, said in ran.err) == (2, True)
 
 
-def test_a_report_is_written_through_a_link(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
-    """The link stays, and the file that it leads to has the whole report."""
-    (tmp_path / "site").mkdir()
-    (tmp_path / "report.html").symlink_to(Path("site") / "index.html")
-    assert farmwatch("compare", A, B, "--log", two_runs, "--html", tmp_path / "report.html").code == 0
-    assert (tmp_path / "report.html").is_symlink()
-    assert (tmp_path / "site" / "index.html").read_text().rstrip().endswith("</html>")
-
-
 def test_missing_things_are_reported(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
-    """An unknown run is a problem (1); an output file that cannot be written, or a missing log, is 3."""
+    """An unknown run is a problem (1), a missing log or folder is 3; a file that exists is not overwritten (2)."""
     unknown = farmwatch("compare", A, "nobody", "--log", two_runs)
     assert (unknown.code, "there is no run 'nobody'" in unknown.err) == (1, True)
-    (tmp_path / "loop").symlink_to("loop")
-    (tmp_path / "into-none").symlink_to(tmp_path / "no" / "file.html")
-    for option, file in (("--out", "no/file.jsonl"), ("--html", "loop"), ("--html", "into-none")):
-        ran = farmwatch("compare", A, B, "--log", two_runs, option, tmp_path / file)
-        assert (ran.code, option in ran.err, "cannot be written" in ran.err) == (3, True, True)
-    (tmp_path / "one").touch()
-    one_file = ["--out", tmp_path / "one", "--html", tmp_path / "x" / ".." / "one"]
-    (tmp_path / "x").mkdir()
-    clash = farmwatch("compare", A, B, "--log", "sqlite:/no/such/log", *one_file)
-    assert (clash.code, "name the same file" in clash.err) == (2, True)  # before the log is read
+    (tmp_path / "mine").write_text("mine")
+    for file, code, said in (("mine", 2, "exists: name another file"), ("no/file.jsonl", 3, "there is no folder")):
+        ran = farmwatch("compare", A, B, "--log", "sqlite:/no/such/log", "--out", tmp_path / file)
+        assert (ran.code, said in ran.err) == (code, True)  # before the log is read
+    assert (tmp_path / "mine").read_text() == "mine"
     assert farmwatch("compare", A, B, "--log", f"sqlite:{tmp_path / 'nothing'}").code == 3

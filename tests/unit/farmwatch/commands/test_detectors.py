@@ -34,7 +34,7 @@ WITHOUT_MODELS = ["--set", "score.pair.observer=/nowhere/observer"]
 def test_all_are_listed_with_what_the_configuration_makes_of_them(farmwatch: Runner) -> None:
     """With code 0: identity, thresholds and warning of the built-in detector, and why others cannot be used."""
     ran = farmwatch("lab", "detectors", "--json", *WITHOUT_MODELS)
-    rows = {row["name"]: row for row in ran.json}
+    rows = {row["name"]: row for row in ran.lines}
     assert sorted(rows) == sorted(DETECTORS)
     own = rows["lite-ngram"]
     assert (own["configured"], own["judges_sites"], own["calibrated"], own["problem"]) == (True, True, True, "")
@@ -73,7 +73,7 @@ def test_thresholds_of_ones_own_give_another_identity(farmwatch: Runner, tmp_pat
     chosen = ThresholdSet(name="mine", detector=own.rpartition("/")[0], threshold=-100.0, llm_below=False)
     write_thresholds(tmp_path / "mine.json", chosen)
     setting = ["--set", 'score.thresholds={"lite-ngram" = "mine.json"}']
-    (row, *_) = farmwatch("lab", "detectors", "--json", *WITHOUT_MODELS, *setting).json
+    (row, *_) = farmwatch("lab", "detectors", "--json", *WITHOUT_MODELS, *setting).lines
     assert row["identity"] == f"{chosen.detector}/{chosen.tag}" != own
     text = " ".join(f"On day {n} the river rose and the people of the village went to the hill." for n in range(20))
     (tmp_path / "texts.jsonl").write_text(json.dumps({"id": "1", "text": text}))

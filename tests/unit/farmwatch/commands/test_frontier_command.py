@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from crawler.frontier.rows import SiteRow
-from crawler.frontier.statuses import Status
 from crawler.web.hits_file import make_hit
 from filters.measure.epoch import feature_epoch
 from filters.settings import MeasureSettings
@@ -59,9 +58,9 @@ def test_what_nobody_has_read_is_planned(farmwatch: Runner, unread: str) -> None
     ran = farmwatch("crawl", "--dry-run", "--json", "--log", unread)
     plans = {plan["site"]: plan for plan in ran.lines}
     assert set(plans) == {"new.example", "done.example", "archived.example"}
-    assert plans["new.example"]["requests"][0]["kind"] == "robots" and plans["new.example"]["queued_in"]["hits"] == 2
-    assert (plans["done.example"]["stopped_why"], plans["done.example"]["requests"]) == ("site_decided", [])
-    assert (plans["archived.example"]["imported"], plans["archived.example"]["requests"]) == (1, [])
+    assert plans["new.example"]["request"] == "robots" and plans["new.example"]["queued_in"]["hits"] == 2
+    assert (plans["done.example"]["stopped_why"], plans["done.example"]["request"]) == ("site_decided", "")
+    assert (plans["archived.example"]["imported"], plans["archived.example"]["request"]) == (1, "")
     assert "no name is looked up" in ran.err and ran.code == Exit.OK
     words = farmwatch("crawl", "--dry-run", "--log", unread).out
     assert "stopped: site_decided: TALLY has read enough" in words
@@ -85,26 +84,12 @@ def test_a_dry_run_writes_nothing(farmwatch: Runner, unread: str, tmp_path: Path
     assert seen() == before
 
 
-def test_one_host_is_told_in_full(farmwatch: Runner, unread: str) -> None:
-    """--site lists the requests until the site rests; an unknown host, in any spelling, is an error."""
-    ran = farmwatch("crawl", "--dry-run", "--site", "new.example", "--log", unread)
-    assert "new.example (new.example): 0 pages fetched, 2 of hits" in ran.out
-    assert [line.split("\t")[2] for line in ran.out.splitlines() if "http://" in line] == [
-        *("robots", "tdmrep", "probe", "page", "page", "sitemap")
-    ]
-    assert "then it rests until" in ran.out
-    ran = farmwatch("crawl", "--dry-run", "--site", "a\x1b[2J", "--log", unread)
-    assert ran.code == Exit.USAGE and "\x1b" not in ran.err
-    ran = farmwatch("crawl", "--dry-run", "--site", "nobody.example", "--log", unread)
-    assert ran.code == Exit.PROBLEM and "this host is not in the frontier" in ran.err
-
-
 @pytest.mark.parametrize("named", ["New.Example", "https://new.example/2?x", "new.example."])
 def test_a_host_may_be_named_in_any_way(farmwatch: Runner, unread: str, named: str) -> None:
-    """Capitals, a URL and the root dot all name the host, for `frontier` too."""
-    ran = farmwatch("crawl", "--dry-run", "--site", named, "--log", unread)
-    assert ran.code == Exit.OK and ran.out.startswith("new.example (new.example)")
+    """Capitals, a URL and the root dot all name the host; one with control characters is refused."""
     assert "--site 'new.example': no such host" in farmwatch("crawl", "frontier", "--site", named, "--log", unread).err
+    ran = farmwatch("crawl", "frontier", "--site", "a\x1b[2J", "--log", unread)
+    assert ran.code == Exit.USAGE and "\x1b" not in ran.err
 
 
 @pytest.mark.parametrize("json", [(), ("--json",)])
@@ -115,55 +100,33 @@ def test_the_limit_says_that_there_is_more(farmwatch: Runner, unread: str, json:
     assert len(ran.out.splitlines()) == (2 if json else 3)
     assert "the first 2 sites; --limit shows more" in ran.err
     assert "shows more" not in farmwatch(*run, "--limit", "3").err
-    ran = farmwatch(*run, "--site", "new.example", "--limit", "1")
-    assert "the first 1 request; --limit shows more" in ran.err and "http://new.example/2" not in ran.out
-    assert "shows more" not in farmwatch(*run, "--site", "new.example", "--limit", "0").err
-
-
-def test_lists_of_the_frontier_say_that_there_is_more(farmwatch: Runner, tmp_path: Path) -> None:
-    """--stopped and --site also report a cut list, with JSON or without."""
-    rows = [SiteRow(f"s{n}.example", "http://x", stopped="unreachable", urls=[0] * len(Status)) for n in range(3)]
-    url = frontier_log(tmp_path, *rows)
-    for json_too in ((), ("--json",)):
-        ran = farmwatch("crawl", "frontier", "--stopped", "--limit", "2", "--log", url, *json_too)
-        assert "2 of 3 sites; --limit shows more" in ran.err
-        assert farmwatch("crawl", "frontier", "--stopped", "--limit", "3", "--log", url, *json_too).err == ""
 
 
 def test_a_host_parked_over_robots_txt_says_so(farmwatch: Runner, tmp_path: Path) -> None:
     """A host parked because robots.txt is unavailable has the reason, in the list and alone."""
     later = int(time.time() * 1000) + 3_600_000
     row = SiteRow("a.example", "http://x", parked_until=later, parked_why="robots.txt:http_503", queued=1, wanted=1)
-    url = frontier_log(tmp_path, row)
+    url = frontier_log(tmp_path, row, SiteRow("b.example", stopped_at=5, stopped="excluded"))
     said = "robots.txt was not available: the server failed"
-    assert f"\trobots.txt:http_503\t{said}\t1\n" in farmwatch("crawl", "frontier", "--parked", "--log", url).out
-    assert (
-        f"): robots.txt:http_503: {said}\n" in farmwatch("crawl", "frontier", "--site", "a.example", "--log", url).out
-    )
-
-
-def test_an_empty_frontier_says_what_fills_it(farmwatch: Runner, unread: str) -> None:
-    """For an empty frontier all sums are 0, no list is printed, and the message has the next step."""
-    ran = farmwatch("crawl", "frontier", "--log", unread)
-    assert ran.out.startswith("0 sites: 0 active") and "the frontier is empty" in ran.err
-    assert len(ran.out.splitlines()) == 3
-    report = farmwatch("crawl", "frontier", "--json", "--log", unread).json
-    assert set(report["sites"].values()) == {0} and report["parked_sites"] == []
-    assert farmwatch("crawl", "frontier", "--parked", "--log", unread).err == "none\n"
+    listed = farmwatch("crawl", "frontier", "--where", "state=parked", "--log", url)
+    assert f"\trobots.txt:http_503\t{said}\t\n" in listed.out and "1 site; state 1 parked; 1 queued" in listed.err
+    alone = farmwatch("crawl", "frontier", "--site", "a.example", "--log", url)
+    assert f"): robots.txt:http_503: {said}\n" in alone.out
+    (stopped,) = farmwatch("crawl", "frontier", "--where", "state=stopped", "--json", "--log", url).lines
+    assert (stopped["site"], stopped["why"], stopped["stopped_at"]) == ("b.example", "excluded", 5)
+    assert stopped["ends"] == "a new hit, after the exclusion has ended"
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("crawl", "--site", "a.example"), "--site, --limit and --json go with --dry-run"),
         (("crawl", "--json"), "go with --dry-run"),
         (("crawl", "--limit", "7"), "go with --dry-run"),
         (("crawl", "--dry-run", "--member", "a"), "--member"),
         (("crawl", "--dry-run", "--allow-private"), "--allow-private"),
         (("crawl", "--dry-run", "--until-done"), "--until-done"),
         (("crawl", "--dry-run", "--limit", "-1"), "--limit. Must be >= 0."),
-        (("crawl", "frontier", "--parked", "--stopped"), "one of them at a time"),
-        (("crawl", "frontier", "--limit", "-2"), "--limit. Must be >= 0."),
+        (("crawl", "frontier", "--where", "state=waiting"), "state takes active, parked, resting, stopped"),
         (("crawl",), "contact"),
     ],
 )

@@ -48,20 +48,21 @@ def test_a_pause_is_kept_with_who_when_and_why(farmwatch: Runner, url: str) -> N
 
 
 def test_exclusions_are_listed_and_removed(farmwatch: Runner, url: str, tmp_path: Path) -> None:
-    """Names of the command line and of a file, each with its reason; --remove ends one and keeps its history."""
+    """Names of the command line and of a file, each with its newest reason; --remove ends one and keeps its history."""
     names = tmp_path / "names.txt"
     names.write_text("b.example  # mail of May\n\n# only a remark\n*.c.example\n")
     ran = farmwatch("crawl", "exclude", "www.a.example", "--file", str(names), "--why", "asked", "--log", url)
     assert ran.code == Exit.OK and "b.example (the domain with all its hosts)" in ran.err
     assert ran.err.count("what was measured before stays, and counts; `farmwatch crawl forget` removes it") == 1
     assert farmwatch("crawl", "exclude", "B.example", "--log", url).err.strip() == "excluded already: b.example"
+    assert "excluded: b.example" in farmwatch("crawl", "exclude", "b.example", "--why", "by law", "--log", url).err
     assert farmwatch("crawl", "exclude", "--remove", "b.example", "--log", url).code == Exit.OK
-    listed = farmwatch("crawl", "exclude", "--list", "--log", url)
+    listed = farmwatch("crawl", "exclude", "--where", "excluded=true", "--log", url)
     assert [line.split("\t")[0] for line in listed.out.splitlines()[1:]] == ["*.c.example", "www.a.example"]
-    found = farmwatch("crawl", "exclude", "--list", "--json", "--log", url).lines
+    found = farmwatch("crawl", "exclude", "--json", "--log", url).lines
     assert [(each["name"], [change["why"] for change in each["changes"]]) for each in found] == [
         ("*.c.example", ["asked"]),
-        ("b.example", ["mail of May", ""]),
+        ("b.example", ["mail of May", "by law", ""]),
         ("www.a.example", ["asked"]),
     ]
 
@@ -72,9 +73,9 @@ def test_exclusions_are_listed_and_removed(farmwatch: Runner, url: str, tmp_path
         (["*"], "--yes"),
         (["good.example", "*.com"], "--yes"),
         (["a b"], "no host"),
-        ([], "name a host"),
-        (["--list", "a.example"], "--list"),
-        (["a.example", "--json"], "--json"),
+        (["localhots"], "the name of a host has a dot"),
+        (["--why", "asked"], "name a host"),
+        (["a.example", "--json"], "the options of lists"),
     ],
 )
 def test_what_is_refused_changes_nothing(farmwatch: Runner, url: str, arguments: list[str], said: str) -> None:
@@ -107,7 +108,7 @@ def test_the_plan_leaves_an_excluded_host_out(farmwatch: Runner, url: str, tmp_p
     farmwatch("crawl", "exclude", "a.example", "--log", url)
     ran = farmwatch("crawl", "--dry-run", "--hits", str(hits), "--json", "--log", url)
     plans = {plan["site"]: plan for plan in ran.lines}
-    assert not plans["a.example"]["requests"] and plans["b.example"]["requests"]
+    assert not plans["a.example"]["request"] and plans["b.example"]["request"]
 
 
 @pytest.mark.parametrize("arguments", [["crawl", "resume"], ["crawl", "exclude", "--remove", "a.example"]])

@@ -78,9 +78,7 @@ def test_rate_is_cut_as_asked(farmwatch: Runner, finished: str) -> None:
     assert "only these sites: source searx, rank 1-10, since 2026-01-01" in ran.err
     assert "left out: 1 site without a known search day" in ran.err
     (found,) = farmwatch("rate", "--json", *options).lines
-    assert (found["sites"], found["more_known_sites"], found["undated"]) == (1, 0, 1)
-    assert found["more_sites"] >= 29
-    assert f"{found['more_sites']} more classifiable sites needed" in found["judged_text"]
+    assert (found["sites"], found["undated"]) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -162,25 +160,24 @@ def test_canaries_shows_what_they_measure(farmwatch: Runner, finished: str) -> N
     put(finished, *CANARIES)
     ran = farmwatch("review", "canaries", "--log", finished)
     assert ran.code == Exit.OK
-    table = {line.split("\t")[0]: line.split("\t")[1:] for line in ran.out.splitlines() if "\t" in line}
-    assert table["human"] == ["3", "1", "2", "0", "0", "30", "30", "27", "24", "12"]
-    assert table["llm"] == ["4", "3", "0", "1", "0", "40", "40", "36", "32", "16"]
-    called = ("human sites called llm: 33.3% (95% interval ", "LLM sites called llm: 75.0% (")
-    kept = ("human pages kept by the ruleset: 90.0% (", "not corrected by canaries: 4 LLM and 3 human")
-    assert all(part in ran.out for part in (*called, *kept)), ran.out
-    assert "canary.file names no file" in ran.err
+    table = {line.split("\t")[0]: line.split("\t")[1:] for line in ran.out.splitlines()}
+    assert table["human"][:5] == ["3", "1", "2", "0", "0"] and table["llm"][:5] == ["4", "3", "0", "1", "0"]
+    shares = [share.partition(" (")[0] for share in (*table["human"][5:8], *table["llm"][5:8])]
+    assert shares == ["33.3%", "50.0%", "90.0%", "75.0%", "50.0%", "90.0%"]
+    assert "not corrected by canaries: 4 LLM and 3 human" in ran.err and "canary.file names no file" in ran.err
     assert f"{DETECTOR}: indicative only" in ran.err
 
 
-def test_canaries_json_is_an_object_for_each_detector(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
-    """JSON has an object per detector, with separate counts; the console shows the same."""
+def test_canaries_are_told_for_each_detector(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """A row per detector and truth, with separate counts; the console shows the same."""
     put(finished, *CANARIES, row(CanaryName("x", "f" * 16, 1, 1, "llm").site, "llm", detector="y/2", updated_at=1))
-    found = {line["detector"]: line for line in farmwatch("review", "canaries", "--json", "--log", finished).lines}
-    assert found[DETECTOR]["counts"] == {"llm_sites": 4, "llm_found": 3, "human_sites": 3, "human_cleared": 2}
-    assert found[DETECTOR]["shares"]["site_tpr"]["point"] == 0.75
-    assert found["y/2"]["counts"]["llm_sites"] == 0  # complete since long ago
+    lines = farmwatch("review", "canaries", "--json", "--log", finished).lines
+    found = {(line["detector"], line["truth"]): line for line in lines}
+    assert (found[DETECTOR, "llm"]["called_llm"], found["y/2", "llm"]["sites"]) == (0.75, 0)  # complete since long ago
     for line in answer_with(finished, tmp_path, "canaries"):
-        assert {name: line[name] for name in line if name != "words"} == found[line["detector"]]
+        for truth, pages in line["pages"].items():
+            same = found[line["detector"], truth]
+            assert pages == {name: same[name] for name in pages}
 
 
 def test_canaries_says_what_is_sent(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
@@ -188,8 +185,8 @@ def test_canaries_says_what_is_sent(farmwatch: Runner, finished: str, tmp_path: 
     file = tmp_path / "canaries.jsonl"
     file.write_text('{"truth": "llm", "site": "notes", "text": "x", "made_at": "2026-01-02"}\n', encoding="utf-8")
     ran = farmwatch("review", "canaries", "--log", finished, "--set", f"canary.file={file}")
-    assert "llm: 1 site of 1 page a round, the newest written on 2026-01-02" in ran.out
-    assert "no canary site has come through" in ran.err
+    assert "llm: 1 site of 1 page a round, the newest written on 2026-01-02" in ran.err
+    assert "0 rows" in ran.err
 
 
 def test_a_log_without_sites_says_so(farmwatch: Runner, tmp_path: Path) -> None:

@@ -115,14 +115,14 @@ def test_a_log_without_topics_is_told_plainly(farmwatch: Runner, tmp_path: Path,
     """A log without topics causes no traceback; a missing log is an error with its name."""
     open_log(f"sqlite:{tmp_path / 'bare'}").close()
     ran = farmwatch(*command, "--log", f"sqlite:{tmp_path / 'bare'}")
-    assert "no share" in ran.out or "no topics yet" in ran.err or ran.err == "0 sites\n"
+    assert "no share" in ran.out or "no topics yet" in ran.err or ran.err in ("0 sites\n", "0 topics\n")
     absent = farmwatch(*command, "--log", f"sqlite:{tmp_path / 'absent'}")
     assert (absent.code, "there is no log yet" in absent.err) == (Exit.UNAVAILABLE, True)
 
 
 def test_topics_shows_records_and_lag(farmwatch: Runner, finished: str) -> None:
     """Each topic with its records, and how far each group is behind."""
-    topics = {row["topic"]: row for row in farmwatch("log", "topics", "--json", "--log", finished).json}
+    topics = {row["topic"]: row for row in farmwatch("log", "topics", "--json", "--log", finished).lines}
     assert topics["features"]["records"] == 2
     assert topics["features"]["lag"] == {"judge": 2}
     assert topics["control"]["partitions"] == 1
@@ -136,17 +136,7 @@ def test_topics_forecasts_the_disk(farmwatch: Runner, tmp_path: Path) -> None:
         log.create([Topic(PAGES, 1, retention_ms=4 * day_ms)])
         log.append([Output(PAGES, 0, b"k", bytes(1 << 20), timestamp_ms=now_ms - day * day_ms) for day in (10, 9, 1)])
     ran = farmwatch("log", "topics", "--log", url)
-    assert ran.out.splitlines()[1].split("\t") == [
-        "pages",
-        "1",
-        "3",
-        "0",
-        "3",
-        "3.0 MiB",
-        "307.2 KiB",
-        "4 days",
-        "measure 3",
-    ]
+    assert ran.out.splitlines()[1].split("\t") == [*("pages", "3", "3.0 MiB", "307.2 KiB", "4 days", "measure 3", "1")]
     assert "retention ends the growth before the disk is full" in ran.err
     assert "the next round of retention frees about 1.8 MiB" in ran.err
 
@@ -177,7 +167,7 @@ LOOKING = [
     ("crawl", "frontier"),
     ("crawl", "frontier", "--site", SITE),
     ("review", "canaries"),
-    ("cutover", "--list"),
+    ("cutover",),
     ("crawl", "--dry-run"),
     ("crawl", "robots", URL, "--stored"),
     ("doctor",),
@@ -233,7 +223,7 @@ def test_the_groups_are_listed(farmwatch: Runner, url: str) -> None:
     shown = farmwatch("lab", "templates", "groups", "--log", url)
     assert shown.code == Exit.OK, shown.err
     assert shown.out.splitlines()[1].split("\t") == ["4", "3", "2", "1", "0", "0", "1", "https://a.example/1"]
-    assert "2 templates of several sites, among 6 sites with a template; --json has their names" in shown.err
+    assert shown.err == "2 templates\namong 6 sites with a template\n"
     (line,) = farmwatch("lab", "templates", "groups", "--json", "--limit", "1", "--log", url).out.splitlines()
     assert json.loads(line)["names"] == ["a.example", "b.example", "x.c.example", "y.c.example"]
 

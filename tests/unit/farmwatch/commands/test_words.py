@@ -27,7 +27,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
     ],
     "log-backup": ["log backup kept", "log backup kept"],
     "lab-calibrate": [
-        "lab calibrate --labels scores.jsonl --detector other/1 --fpr 0.05 --name mine --out sets --no-plot",
+        "lab calibrate --labels scores.jsonl --detector other/1 --fpr 0.05 --name mine --out sets",
         "lab calibrate --labels scores.jsonl --detector other/1 --fpr 0.001 --name mine",
     ],
     "review-canaries": ["review canaries", "review canaries make made.jsonl --llm none"],
@@ -40,25 +40,17 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "log copy --from sqlite:crawled --to sqlite:copied",
         "log copy --from sqlite:crawled --to sqlite:copied",
     ],
-    "crawl": [
-        "crawl --dry-run",
-        "crawl",
-        "crawl pause --why owner asked",
-        "crawl pause",
-        "crawl --dry-run --site kept.site.test",
-        "crawl resume",
-    ],
+    "crawl": ["crawl --dry-run", "crawl", "crawl pause --why owner asked", "crawl pause", "crawl resume"],
     "cutover": [
         "cutover none --config runs.toml",
         "cutover --back --config runs.toml",
         "cutover mine --config runs.toml",
         "cutover mine --partial --why shorter articles --operator ann --config runs.toml",
         "cutover --back --operator ann --config runs.toml",
-        "cutover --list --config runs.toml",
+        "cutover --config runs.toml",
     ],
     "log-dead": [
         "log dead list",
-        "log dead list --each",
         "log dead show 0/0",
         "log dead retry",
         "log dead retry --all",
@@ -70,7 +62,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
     "lab-estimate": ["lab estimate sites.jsonl", "lab estimate bad.jsonl"],
     "crawl-exclude": [
         "crawl exclude other.test www.kept.site.test --why asked",
-        "crawl exclude --list",
+        "crawl exclude",
         "crawl exclude *.test",
         "crawl exclude --remove other.test",
         "crawl exclude --remove none.test",
@@ -84,7 +76,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
     "crawl-frontier": [
         "crawl frontier",
         "crawl frontier --site kept.site.test",
-        "crawl frontier --parked",
+        "crawl frontier --where state=parked",
         "crawl frontier --site none.test",
     ],
     "log-import": [
@@ -101,7 +93,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
     "lab-measure": ["lab measure pages.jsonl --jobs 1", "lab measure bad.jsonl --jobs 1"],
     "pages": ["pages", "pages --where result=dropped --sort url --format csv", "pages none.test", "pages --sort name"],
     "review-panel": ["review panel make --sites 2 --seed 1", "review panel show", "review panel show --version 9"],
-    "crawl-plan": ["crawl plan how-to", "crawl plan queries.txt", "crawl plan none.txt"],
+    "crawl-plan": ["crawl plan --sites 10000", "crawl plan --half-width 5%", "crawl plan --hits none.csv"],
     "rate": [
         "rate",
         "rate --config tallied.toml",
@@ -160,6 +152,8 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "hits add hits.txt --log sqlite:new",
         "hits add hits.txt --log sqlite:new",
         "hits list --log sqlite:new --sort rank",
+        "hits imports",
+        "hits undo none",
         "hits search --source brave --queries queries.txt",
     ],
     "site": [

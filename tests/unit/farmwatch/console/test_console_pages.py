@@ -9,6 +9,7 @@ import io
 import json
 import re
 from contextlib import closing
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,6 +31,7 @@ from stream.processing.dead_letters import dead_letter
 from stream.schema.records import Page, RatePoint, SiteState, Verdict, encode
 from stream.schema.topics import FEATURES, HITS, PAGES, RATES, SITES, VERDICTS, all_topics
 from tests.support.front_door import PARTITIONS, SHORT_URL, SITE, URL, Runner, article_html
+from tests.support.paths import ROOT
 from tests.support.web.console_browser import Answer, Browser, browse, visited
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{7*7}}javascript:alert(3)"
@@ -42,8 +44,10 @@ def without_remarks(answer: Answer) -> list[dict[str, Any]]:
 
 @pytest.mark.usefixtures("no_weights")
 def test_every_number_is_that_of_the_command(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
-    """/answer.json is `rate --json`, /sites.json `sites --json`, /page.json `explain --json`."""
-    (answer, sites) = visited(finished, tmp_path, "/answer.json", "/sites.json")
+    """/answer.json is `rate --json`; /sites.json, /pages.json and /page.json are those commands' own JSON."""
+    answer, sites, pages = visited(finished, tmp_path, "/answer.json", "/sites.json", "/pages.json")
+    listed = farmwatch("pages", "--json", "--log", finished).lines
+    assert sorted(pages.json["pages"], key=itemgetter("url")) == sorted(listed, key=itemgetter("url")) and listed
     assert without_remarks(answer) == [farmwatch("rate", "--json", "--log", finished).json]
     rows = farmwatch("sites", "--json", "--log", finished).lines
     assert [row["site"] for row in sites.json["sites"]] == [row["site"] for row in rows]
@@ -62,8 +66,8 @@ def test_pages_of_a_site_lead_to_their_explanation(finished: str, tmp_path: Path
     """A site lists its pages with verdict, reason and score; another ruleset judges a page beside the live one."""
     (site,) = visited(finished, tmp_path, "/site.json", site=SITE)
     pages = {page["url"]: page for page in site.json["pages"]}
-    assert (pages[URL]["verdict"], pages[URL]["p_llm"], pages[URL]["flag"]) == ("article", 0.97, True)
-    assert pages[SHORT_URL]["verdict"] == "dropped" and pages[SHORT_URL]["first_failed"]
+    assert (pages[URL]["result"], pages[URL]["p_llm"], pages[URL]["flag"]) == ("article", 0.97, True)
+    assert pages[SHORT_URL]["result"] == "dropped" and pages[SHORT_URL]["why"]
     (page,) = visited(finished, tmp_path, "/page", url=URL, ruleset="c4")
     assert page.status == 200 and "Ruleset c4" in page.text and "Ruleset default" in page.text
 
@@ -77,6 +81,9 @@ def test_the_numbers_of_each_split_and_of_the_state_are_those_of_the_commands(
         (answer,) = visited(finished, tmp_path, "/answer.json", by=split)
         said = farmwatch("rate", "--by", split, "--json", "--log", finished).out
         assert without_remarks(answer) == [json.loads(line) for line in said.splitlines()]
+        (file,) = visited(finished, tmp_path, "/answer.csv", by=split)
+        groups = [row["group"] for row in csv.DictReader(io.StringIO(file.text))]
+        assert groups == [line["group"] for line in answer.json["lines"]]
     flow, health = visited(finished, tmp_path, "/flow.json", "/health.json")
     status = farmwatch("status", "--json", "--log", finished).json
     assert [flow.json["status"][name] for name in ("run", "crawl")] == [status[name] for name in ("run", "crawl")]
@@ -86,6 +93,27 @@ def test_the_numbers_of_each_split_and_of_the_state_are_those_of_the_commands(
         (role["role"], role["lag"]) for role in status["roles"]
     ]
     assert health.json["wrong"] == status["wrong"]
+
+
+def test_the_docs_name_every_page_with_its_fields_and_have_its_pictures(finished: str, tmp_path: Path) -> None:
+    """A row of the guide for each page: its twin, each field of its address, and its pictures, which are there."""
+
+    async def visit(browser: Browser) -> dict[str, str]:
+        twins = [path for path in browser.paths if path.endswith(".json")]
+        return {path: (await browser.get(path, {"no": "such"})).json["error"] for path in twins}
+
+    guide = (ROOT / "docs/how-to/console.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `/\w+`, `(/\w+\.json)`[^|]*(\|.*)$", guide, re.MULTILINE))
+    said = browse(finished, tmp_path, visit)
+    assert rows.keys() == said.keys()
+    for path, row in rows.items():
+        _, fields, pictures, _ = row.split("|")
+        known = said[path].partition("it has ")[2]
+        assert known == (", ".join(re.findall(r"`(\w+)`", fields.partition(":")[0])) or "none"), path
+        name = path.strip("/").removesuffix(".json")
+        files = [f"images/console-{name}{ending}.png" for ending in ("", "-dark", "-390")]
+        assert re.findall(r"\(\.\./([^)]+)\)", pictures) == files, path
+        assert all((ROOT / "docs" / file).is_file() for file in files), f"{path}: `make screenshots`"
 
 
 def test_what_cannot_be_found_beside_the_share_hides_no_share(finished: str, tmp_path: Path) -> None:
@@ -103,10 +131,36 @@ def test_what_cannot_be_found_beside_the_share_hides_no_share(finished: str, tmp
 
 def test_what_is_not_there_is_said(finished: str, tmp_path: Path) -> None:
     """An unknown site or page is 404, a wrong value of a field 400, with words."""
-    answers = visited(finished, tmp_path, "/site", "/page", site="no.example", url="https://no.example/")
+    answers = visited(finished, tmp_path, "/site", site="no.example")
+    answers += visited(finished, tmp_path, "/page", url="https://no.example/")
     assert [answer.status for answer in answers] == [404, 404] and "no such site" in answers[0].text
     (wrong,) = visited(finished, tmp_path, "/sites", sort="beauty")
     assert wrong.status == 400 and "articles" in wrong.text
+    (no_twin,) = visited(finished, tmp_path, "/nope.json")
+    assert (no_twin.status, no_twin.json) == (404, {"error": "Not Found: /nope.json"})
+
+
+def test_a_field_that_an_address_does_not_have_is_named(finished: str, tmp_path: Path) -> None:
+    """On every page, its twin and its files: nothing is left out in silence."""
+
+    async def visit(browser: Browser) -> dict[str, Answer]:
+        files = (".json", ".csv", ".svg")
+        twins = {path for path in browser.paths if path.endswith(files) and not path.startswith("/static/")}
+        pages = {path.removesuffix(".json") for path in twins if path.endswith(".json")}
+        return {path: await browser.get(path, {"verdcit": "llm"}) for path in twins | pages}
+
+    for path, answer in browse(finished, tmp_path, visit).items():
+        assert answer.status == 400 and f"{path} has no field" in answer.text and "verdcit" in answer.text
+        assert path.endswith(".json") == (answer.json is not None)
+
+
+def test_a_file_that_would_not_be_whole_is_refused(
+    finished: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says that there are more rows than a file of the console has, and which command writes them all."""
+    monkeypatch.setattr("farmwatch.console.app.ALL", 1)
+    for name, answer in zip(("sites", "pages"), visited(finished, tmp_path, "/sites.csv", "/pages.csv"), strict=True):
+        assert answer.status == 400 and f"farmwatch {name} --format csv" in answer.text
 
 
 def test_a_page_leads_to_its_own_twin(finished: str, tmp_path: Path) -> None:
@@ -387,7 +441,7 @@ def test_a_forgotten_host_is_on_no_page_and_not_in_the_index(farmwatch: Runner, 
     assert SITE.encode() not in left
     assert [json.loads(line)["site"] for line in (folder / "labels.jsonl").open()] == ["b.example"]
     assert (folder / "labels.jsonl").stat().st_mode & 0o777 == 0o600
-    assert [answer.status for answer in visited(finished, folder, "/site", "/sites", site=SITE)] == [404, 200]
+    assert [answer.status for answer in visited(finished, folder, "/site", site=SITE)] == [404]
 
 
 def test_the_index_follows_the_log(finished: str, tmp_path: Path) -> None:
@@ -402,4 +456,4 @@ def test_the_index_follows_the_log(finished: str, tmp_path: Path) -> None:
     assert names == [["b.example", SITE], ["b.example", SITE, "new.example"]]
     index.write_bytes(b"no database" * 1000)
     (third,) = visited(finished, tmp_path, "/sites.json")
-    assert third.json == second.json
+    assert third.json["sites"] == second.json["sites"]

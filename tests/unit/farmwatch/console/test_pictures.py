@@ -131,7 +131,7 @@ def test_a_picture_is_xml_whatever_its_names_are(name: str, other: str) -> None:
         trend(odd, [Point(1, 0.1, 0.0, 0.2, odd), Point(2, 0.1, None, None, odd)], [Mark(1, odd, odd)]),
     ]
     for picture in pictures:
-        file = ElementTree.fromstring(saved(picture, ".a {}"))
+        file = ElementTree.fromstring(saved(picture))
         assert {element.tag.removeprefix(SVG) for element in file.iter()} <= {
             *("svg", "style", "title", "desc", "rect", "circle", "text", "line", "polygon", "polyline")
         }

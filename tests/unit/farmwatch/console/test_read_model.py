@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,16 +10,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from farmwatch.console.read_model import JUDGED, ReadModel, SitePage
+from farmwatch.console.read_model import JUDGED, ReadModel
 from farmwatch.console.site_filter import SORTS, SiteFilter
-from replay.rows.dead_letters import LetterState, letter_groups, read_letters
-from stream.log.contract import Message, Output
+from farmwatch.share.page_lines import ListedPage
+from stream.log.contract import Output
 from stream.memory.log import MemoryLog
-from stream.processing.dead_letters import dead_letter
-from stream.processing.retries import drop_of, retry_of
 from stream.schema.forgotten import Forgotten, ForgottenHost
 from stream.schema.records import Page, Record, SiteState, Verdict, encode
-from stream.schema.topics import DEAD_LETTERS, HITS, PAGES, RETRIES, SITES, VERDICTS, all_topics
+from stream.schema.topics import PAGES, SITES, VERDICTS, all_topics
 
 NAMES = [f"s{n:04}.d{n % 7}.example" for n in range(2_100)]  # more than are sorted when a name is searched
 
@@ -154,28 +151,6 @@ def test_a_rebuild_says_what_is_left(log: MemoryLog, model: ReadModel) -> None:
     assert left == sorted(left, reverse=True) and 0 < left[0] < 2 * len(NAMES) and left[-1] == model.left == 0
 
 
-def test_letters_are_counted_as_the_command_counts_them(log: MemoryLog, model: ReadModel) -> None:
-    """Open, dropped, retried and waiting ones of two stages, without those that expired."""
-    for offset in range(8):
-        error = KeyError("x") if offset % 2 else ValueError("y")
-        message = Message(HITS, 0, offset, b"a.example", b"{", {}, 0)
-        log.append([dead_letter(message, "crawl" if offset < 6 else "tally", error, 1)])
-    letters = list(log.read(DEAD_LETTERS, 0))
-    log.append([drop_of(letters[1]), *(retry_of(letters[n], letters[n]) for n in (2, 3, 4))])
-    log.reset("crawl", RETRIES, [3])  # it has read the retries of 2 and 3
-    for first in (0, 1, 2):
-        log.truncate(DEAD_LETTERS, [first])
-        model.follow_letters(log, Forgotten(log), lambda: True)
-        expected = letter_groups(read_letters(log))
-        found = model.letters(log)
-        assert [(group.stage, group.reason, group.states) for group in found] == [
-            (group.stage, group.reason, group.states) for group in expected
-        ]
-        assert [f"{group.newest[1]}/{group.newest[2]}" for group in found] == [group.newest.id for group in expected]
-    states = sum((group.states for group in found), Counter[LetterState]())
-    assert set(states) == set(LetterState) - {LetterState.DROPPED}
-
-
 def test_an_index_that_is_deleted_is_made_anew(log: MemoryLog, model: ReadModel, tmp_path: Path) -> None:
     """Also while the console runs: the next look at the log reads it from its start."""
     log.append([output(SITES, SiteState(id="a.example", site="a.example"))])
@@ -207,7 +182,7 @@ def test_pages_of_a_kind_come_in_screens(log: MemoryLog, model: ReadModel) -> No
         ("article", "", [one for one in every if one[2] == "article"]),
         ("failed", "http_404", [one for one in every if one[2] == "failed"]),
     ):
-        found: list[SitePage] = []
+        found: list[ListedPage] = []
         while screen := model.pages_of_kind(
             kind, why, "", after=(found[-1].site, found[-1].page_id) if found else ("", ""), limit=3
         ):

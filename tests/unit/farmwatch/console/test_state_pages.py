@@ -134,7 +134,7 @@ def test_a_letter_is_settled_alone(farmwatch: Runner, url: str, tmp_path: Path) 
     assert (dropped.headers["Location"], retried.headers["Location"]) == ("/letter?id=0/0", "/letter?id=0/1")
     assert [answer.status for answer in (late, missing, wrong)] == [409, 404, 400] and "already dropped" in late.text
     assert "<form" not in after.text
-    lines = farmwatch("log", "dead", "list", "--each", "--json", "--log", url).out.splitlines()
+    lines = farmwatch("log", "dead", "list", "--json", "--log", url).out.splitlines()
     assert [one["state"] for one in map(json.loads, lines)] == ["dropped", "waiting", "open"]
 
 

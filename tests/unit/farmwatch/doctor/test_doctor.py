@@ -184,14 +184,14 @@ def test_what_is_wrong_with_a_broker_is_told(
     configure: Configure, monkeypatch: pytest.MonkeyPatch, topics: dict[str, int]
 ) -> None:
     """Each finding is a line, OK or FAIL, with a remedy; before the first `up`, topics are not checked."""
-    wrong = "transaction timeout", False, "60000 ms, the broker allows 1000 ms (transaction.max.timeout.ms)"
+    wrong = "topic hits", False, "24 partitions, configured are 2"
     broker = _Broker(topics, [("kafka version", True, "3.9"), wrong])
     monkeypatch.setattr(log_checks, "open_configured", lambda config, read_only: broker)
     monkeypatch.setattr(log_checks, "require_broker", lambda config: None)
     config = configure("log.url=kafka:broker.example:9092")
-    version, transaction = [result for result in examine(config) if result.check == "broker"]
+    version, topic = [result for result in examine(config) if result.check == "broker"]
     assert (version.state, version.found) == (OK, "kafka version: 3.9")
-    assert (transaction.state, transaction.found) == (FAIL, f"{wrong[0]}: {wrong[2]}")
+    assert (topic.state, topic.found) == (FAIL, f"{wrong[0]}: {wrong[2]}")
     assert broker.asked == [topic.name for topic in all_topics(2, feature_epoch(config.measure)) if topics]
     assert broker.closed
 

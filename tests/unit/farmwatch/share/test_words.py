@@ -18,7 +18,7 @@ FACTS: dict[str, Fact] = {
     **{"fewest": 30, "kind": "LLM", "here": 0.6, "known": 0.8, "number": 2, "needed": 20, "labels": 9, "labelled": 7},
     **{"labellers": 3, "twice": 60, "alpha": 0.713, "times": 1.38, "against": 1},
     **{"at_ms": 0, "until_ms": 86_400_000, "drawn": 11, "undecided": 3, "at_most": 0.4, "method": "corrected"},
-    **{"bound": 0.15, "more_known_sites": 40, "half_width": 0.1, "unclassifiable": 6},
+    **{"bound": 0.15, "unclassifiable": 6},
     **{"without_pages": 4, "reason": "too few", "headline": "no_scores"},
 }
 
@@ -43,11 +43,10 @@ def test_each_kind_has_its_words() -> None:
 
 
 def test_a_reason_completes_the_sentence_before() -> None:
-    """Other remarks follow after a semicolon; one of a number has its own words; a share of nearly 0 is a bound."""
+    """Other remarks follow after a semicolon; a share of nearly 0 is a bound."""
     reason, remedy = Remark(RemarkKind.NO_THRESHOLD), Remark(RemarkKind.SET_A_THRESHOLD)
     said = text_of([Remark(RemarkKind.NO_SHARE), reason, remedy])
     assert said.startswith("no share: the detector") and said.endswith("; set one (`farmwatch lab calibrate`)")
-    assert sentence(Remark.of(RemarkKind.MORE_SITES, number=1, half_width=0.1)).startswith("1 more classifiable site ")
     none = {**INTERVAL, "share": 0.0, "sites": 9, "definition": "any-article", "one_query": True}
     of = "9 sites with scored articles, all of one query have an article by a language model"
     assert sentence(Remark(RemarkKind.SHARE, none)) == f"below 30.0% (95% interval 10.0% to 30.0%) of {of}"

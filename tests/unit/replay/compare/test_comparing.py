@@ -26,7 +26,6 @@ from replay.compare.comparison import (
 )
 from replay.compare.run_pair import ComparedRun, SiteRows, in_same_terms
 from replay.rows.site_table import compared_row, read_rows
-from scoring.estimate.error_counts import ErrorCounts
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import rate_lines
 from scoring.stages.site_tally import term_key
@@ -135,17 +134,14 @@ def test_identical_runs_compare_as_identical(log: Log, b: str) -> None:
 
 
 def test_runs_with_other_canaries_are_not_identical(log: Log) -> None:
-    """Two runs that agree except for their canaries: corrected rates that differ have no interval of exactly 0."""
+    """Two runs that agree except for their canaries have changes whose interval is not exactly 0."""
     sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
     for name, missed in ((A, 0), ("again", 3)):
         put_run(log, name, RULESETS[A], PAGES, {**sites, **_canaries(20, missed)})
     found = compared(log, A, "again")
     assert not found.identical
-    corrected = change(found, "site_rate_corrected")
-    assert corrected.difference is not None and corrected.low is not None and corrected.high is not None
-    assert corrected.low <= corrected.difference <= corrected.high and corrected.difference > 0
-    assert corrected.low < corrected.high
-    assert ChangeKind.SAME_RUN not in kinds(corrected)
+    assert found.a.judged.share != found.b.judged.share
+    assert ChangeKind.SAME_RUN not in kinds(change(found, "site_rate"))
     assert compared(log, A, A).identical
 
 
@@ -228,7 +224,6 @@ def test_the_rates_are_those_of_the_rate_command(log: Log) -> None:
     assert direct.remarks == line.remarks
     rate = change(found, "site_rate")
     assert (rate.b, rate.b_part, rate.b_whole) == (line.judged_share, 4, 20)
-    assert (change(found, "site_rate_decided").b_part, change(found, "site_rate_decided").b_whole) == (4, 18)
 
 
 def test_unscored_articles_are_noted_and_not_counted(log: Log) -> None:
@@ -362,76 +357,18 @@ def test_verdicts_before_heartbeats_are_found(log: Log) -> None:
     assert (found.b.digest, found.b.verdicts) == (RULESETS[B].digest, len(PAGES))
 
 
-def test_groups_count_a_site_in_each_of_its_sources(log: Log) -> None:
-    """By source and by band of ranks; a site of two sources counts in both, one without a source under unknown."""
-    rows = [
-        site("a.example", "llm", pages=2, articles=1, scored=1, sources=["file", "searx"], best_rank=2),
-        site("b.example", "human", pages=2, articles=2, sources=["file"], best_rank=12),
-        site("c.example", "human"),
-    ]
-    put_run(log, A, RULESETS[A], PAGES, rows)
-    put_run(log, B, RULESETS[B], PAGES, rows[:2])
-    found = compared(log)
-    groups = {(group.by, group.group): group for group in found.groups}
-    named = {"source": ["file", "searx", "unknown"], "rank": ["1-3", "11-20", "unknown"]}
-    assert list(groups) == [(by, group) for by in named for group in named[by]]
-    file, unknown = groups["source", "file"], groups["rank", "unknown"]
-    assert (file.sites_a, file.sites_b, file.unscored_a) == (2, 2, 2)
-    assert (unknown.sites_a, unknown.sites_b) == (1, 0)
-    share, articles = file.changes
-    assert (share.name, share.sites, share.a) == ("share", 1, None)  # one has no score, and one site is too few
-    assert (articles.name, articles.b_part, articles.b_whole) == ("article_share", 3, 4)
-
-
-def test_a_group_of_all_sites_has_the_intervals_of_all_sites(log: Log) -> None:
-    """With one source and one band of ranks, their shares and intervals equal the totals."""
-    pages = [page(n, 70 if n % 3 else 500, site=f"s{n % 30}.example") for n in range(90)]
-    two_runs(log, pages, {f"s{n}.example": "llm" if n < 9 else "human" for n in range(30)})
-    found = compared(log)
-    assert [group.by for group in found.groups] == ["source", "rank"]
-    for group in found.groups:
-        assert group.changes == [change(found, "share"), change(found, "article_share")]
-
-
-def test_rates_are_corrected_if_both_can_be(log: Log) -> None:
-    """With configured error counts both rates and their difference are corrected, beside the plain ones."""
-    sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
-    put_run(log, A, RULESETS[A], PAGES, sites)
-    put_run(log, B, RULESETS[B], PAGES, {**sites, "s13.example": "llm"})
-    errors = ErrorCounts(llm_sites=50, llm_found=40, human_sites=50, human_cleared=48)
-    found = compared(log, errors=errors)
-    plain, corrected = change(found, "site_rate"), change(found, "site_rate_corrected")
-    assert (plain.a, plain.b) == (12 / 40, 13 / 40)
-    assert (corrected.a, corrected.b) == (found.a.judged.share, found.b.judged.share)
-    assert found.a.judged.method == "corrected"
-    assert corrected.difference is not None and plain.difference is not None
-    assert corrected.difference > plain.difference  # what errors hide of a change is given back
-    assert all(one.name != "site_rate_corrected" for one in compared(log).changes)
-
-
 def test_rates_are_corrected_by_the_canaries_of_each_run(log: Log) -> None:
     """Each run has its own canaries, judged by its ruleset: each rate is corrected by those of its run."""
     sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
     for name, missed in ((A, 0), (B, 2)):
         put_run(log, name, RULESETS[name], PAGES, {**sites, **_canaries(20, missed)})
     found = compared(log)
-    corrected = change(found, "site_rate_corrected")
     assert (found.a.judged.method, found.b.judged.method) == ("corrected by canaries",) * 2
     assert (found.a.sites, found.b.sites) == (40, 40)
-    assert (corrected.a, corrected.b) == (found.a.judged.share, found.b.judged.share)
-    assert corrected.a is not None and corrected.b is not None and corrected.a < corrected.b
+    assert found.a.judged.share is not None and found.b.judged.share is not None
+    assert found.a.judged.share < found.b.judged.share
     assert change(found, "site_rate").difference == 0
     assert [each.remark and each.remark.facts["llm_sites"] for each in found.corrections] == [20, 20]
-
-
-def test_rates_are_uncorrected_if_one_has_too_few_canaries(log: Log) -> None:
-    """The difference is of the plain rates, with a note."""
-    sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
-    put_run(log, A, RULESETS[A], PAGES, {**sites, **_canaries(20, 0)})
-    put_run(log, B, RULESETS[B], PAGES, sites)
-    found = compared(log)
-    assert all(one.name != "site_rate_corrected" for one in found.changes)
-    assert [each.errors is None for each in found.corrections] == [False, True]
 
 
 def _canaries(number: int, missed: int) -> dict[str, str]:

@@ -7,14 +7,12 @@ import math
 from pathlib import Path
 from statistics import NormalDist
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.calibration.labelled_scores import LabelledScores, ScoredLabel, gather, separation
-from scoring.calibration.plot import draw
 from scoring.calibration.report import CalibrationReport, share_text, summary
 from scoring.calibration.threshold import (
     calibrate,
@@ -274,13 +272,6 @@ def test_slices_by_genre() -> None:
     assert len(names) == 22 and names[-2:] == ["13 more", "(none)"]
     first = calibrate(normal(400, 200, genres=["a"] * 400 + ["b"] * 200), "x", 0.05)[1].genres[0]
     assert share_text(first.sensitivity) == "no texts" and first.auroc is None
-
-
-def test_a_name_is_no_mathematics() -> None:
-    """An identity with dollar signs and a backslash is drawn literally; as a formula matplotlib would refuse it."""
-    pytest.importorskip("matplotlib")
-    report = msgspec.structs.replace(calibrated(), identity=r"other/$\foo$/x")
-    assert draw(report)["png"].startswith(b"\x89PNG")
 
 
 # the site test

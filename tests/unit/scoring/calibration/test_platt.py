@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from scoring.calibration.platt import BARS, cross_fitted, equal_weights, fit_curve, reliability
+from scoring.calibration.platt import cross_fitted, equal_weights, fit_curve, reliability
 
 
 def drawn(slope: float, offset: float, texts: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -56,13 +56,12 @@ def test_true_probabilities_are_reliable_and_false_ones_are_not() -> None:
 
 
 def test_groups_hold_every_text_once() -> None:
-    """Ten groups have about a tenth of the weight each; every text is in one group and one bar of the histogram."""
+    """Ten groups have about a tenth of the weight each; every text is in one group."""
     score, llm = drawn(1.0, -1.5, 5_000)
     found = reliability(1 / (1 + np.exp(-score)), llm, np.arange(5_000))
     assert len(found.groups) == 10
-    assert sum(group.human for group in found.groups) == int((~llm).sum()) == sum(found.human_bars)
-    assert sum(group.llm for group in found.groups) == int(llm.sum()) == sum(found.llm_bars)
-    assert len(found.llm_bars) == BARS
+    assert sum(group.human for group in found.groups) == int((~llm).sum())
+    assert sum(group.llm for group in found.groups) == int(llm.sum())
     weights = equal_weights(llm)
     for group in found.groups:
         held = group.llm * weights[llm][0] + group.human * weights[~llm][0]

@@ -67,6 +67,14 @@ def test_few_sites_with_two_labellers_do_not_tell_who_errs() -> None:
     assert facts(line.remarks, RemarkKind.FEW_TWICE) == {"twice": FEWEST_TWICE - 1, "needed": FEWEST_TWICE}
 
 
+def test_people_who_hardly_differ_are_not_said_to_widen_the_interval() -> None:
+    """One of forty labels differs: the interval is hardly wider, and no remark says 1.0 times."""
+    wrong = right() | {next(iter(right())): 1 - next(iter(right().values()))}
+    line = line_of({"p0": right(), "p1": wrong, "p2": right()})
+    assert line.alpha is not None and line.alpha > 0.9
+    assert RemarkKind.LABELLERS_DIFFER not in kinds(line.remarks)
+
+
 def test_names_do_not_matter() -> None:
     """Under other names of people and sites the numbers are the same to the last digit."""
     wrong = right() | {f"human{n}.com": 1.0 for n in range(9)}

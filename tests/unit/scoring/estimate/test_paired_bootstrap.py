@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import BadParameters
-from scoring.estimate.error_counts import ErrorCounts
-from scoring.estimate.paired_bootstrap import Numbers, PairedChange, RunErrors, paired_change
-from scoring.estimate.rate import estimate
+from scoring.estimate.paired_bootstrap import Numbers, PairedChange, paired_change
 from tests.support.paired_sites import KINDS, PAGES, SITES, coverage, of_pages, of_sites
 from tests.support.sizes import LONG
 
@@ -53,26 +51,6 @@ def test_the_interval_of_page_shares_holds_the_truth_with_clustered_flips(kind: 
     assert coverage(sample, truth, sites, SIMULATIONS, RESAMPLES)[0] >= least(SIMULATIONS)
 
 
-@pytest.mark.parametrize("sites", COUNTS[1:])
-def test_the_interval_of_corrected_rates_holds_the_truth(sites: int) -> None:
-    """With errors known from 60 LLM and 90 human sites only, the interval of the difference covers .94."""
-    rng = np.random.default_rng(sites)
-    found_of, cleared_of, llm = 0.9, 0.95, 0.2
-    enters, leaves = 0.15, 0.02  # LLM sites that only B can classify; human ones that only A can
-    truth_a = llm * (1 - enters) / (llm * (1 - enters) + 1 - llm)
-    truth_b = llm / (llm + (1 - llm) * (1 - leaves))
-    covered = 0
-    for _ in range(SIMULATIONS):
-        is_llm = rng.random(sites) < llm
-        called = np.where(is_llm, rng.random(sites) < found_of, rng.random(sites) >= cleared_of)
-        in_a, in_b = ~(is_llm & (rng.random(sites) < enters)), is_llm | (rng.random(sites) >= leaves)
-        sums = np.stack([called & in_a, in_a, called & in_b, in_b], axis=1).astype(np.float64)
-        counts = ErrorCounts(60, rng.binomial(60, found_of), 90, rng.binomial(90, cleared_of))
-        change = changed(sums, rng, resamples=RESAMPLES, errors=RunErrors(counts, counts, shared=True))
-        covered += change.low <= truth_b - truth_a <= change.high
-    assert covered / SIMULATIONS >= least(SIMULATIONS)
-
-
 def test_without_smoothing_the_interval_would_not_hold() -> None:
     """Without a flip in 40 sites, the interval is not the point 0, because another sample may have flips."""
     change = changed(EQUAL)
@@ -82,12 +60,9 @@ def test_without_smoothing_the_interval_would_not_hold() -> None:
 
 
 def test_one_run_twice_has_no_interval() -> None:
-    """A run compared with itself has a difference of exactly 0, from 0 to 0; other sums or corrections are an error."""
+    """A run compared with itself has a difference of exactly 0, from 0 to 0; other sums are an error."""
     change = changed(EQUAL, same=True)
     assert (change.difference, change.low, change.high) == (0, 0, 0)
-    errors = RunErrors(ErrorCounts(50, 45, 50, 48), ErrorCounts(50, 30, 50, 48), shared=False)
-    with pytest.raises(BadParameters, match="runs that are the same"):
-        changed(EQUAL, same=True, errors=errors)
     with pytest.raises(BadParameters, match="runs that are the same"):
         changed(np.append(EQUAL, KINDS[[2]], axis=0), same=True)
 
@@ -106,17 +81,6 @@ def test_a_seed_gives_one_interval() -> None:
     assert first == again
     assert first.difference == other.difference
     assert (first.low, first.high) != (other.low, other.high)
-
-
-def test_corrected_rates_are_those_of_the_rate() -> None:
-    """Each of the two corrected rates equals the point estimate of `estimate` for its counts."""
-    sample, _ = of_sites(SITES["as many in as out"])
-    sums = sample(300, np.random.default_rng(5))
-    a, b = ErrorCounts(50, 44, 80, 77), ErrorCounts(30, 29, 40, 35)
-    change = changed(sums, errors=RunErrors(a, b, shared=False))
-    parts = [int(part) for part in sums.sum(axis=0)]
-    assert change.a == pytest.approx(estimate(parts[0], parts[1], a).rate)
-    assert change.b == pytest.approx(estimate(parts[2], parts[3], b).rate)
 
 
 @pytest.mark.parametrize(

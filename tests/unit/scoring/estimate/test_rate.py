@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from itertools import pairwise
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from scoring.errors import BadParameters
 from scoring.estimate.error_counts import CanaryCounts, ErrorCounts
 from scoring.estimate.intervals import Known, fits, lang_reiczigel, wilson
-from scoring.estimate.rate import HALF_WIDTH, Rate, estimate
 from scoring.estimate.remarks import RemarkKind
+from scoring.rates.site_rates import SiteRate, site_rate
 from tests.support.remarks import facts, kinds
 
 GOOD = ErrorCounts(llm_sites=40, llm_found=39, human_sites=76, human_cleared=75)
@@ -32,12 +32,20 @@ def error_counts(draw: st.DrawFn) -> ErrorCounts:
     return counts
 
 
+def estimate(
+    llm: int, classifiable: int, errors: ErrorCounts | None, confidence: float = 0.95, undecided: int = 0
+) -> SiteRate:
+    """The rate of so many sites."""
+    verdicts = Counter(llm=llm, undecided=undecided, human=classifiable - llm - undecided)
+    return site_rate(verdicts, errors, confidence)
+
+
 def known_of(errors: ErrorCounts) -> Known:
     """The counts as real numbers."""
     return Known(*map(float, msgspec.structs.astuple(errors)))
 
 
-def bounds(rate: Rate) -> tuple[float, float, float]:
+def bounds(rate: SiteRate) -> tuple[float, float, float]:
     """low, rate and high of an existing rate."""
     assert rate.low is not None and rate.rate is not None and rate.high is not None
     return rate.low, rate.rate, rate.high
@@ -83,20 +91,10 @@ def test_more_sites_narrow_the_uncorrected_interval(x: int, more: int) -> None:
 
 
 def test_no_sites_give_no_rate() -> None:
-    """Without sites there is no rate; fields, and not remarks, ask for known sites; others are said to begin with.
-
-    The widest interval is assumed, that of a share of one half.
-    """
+    """Without sites there is no rate, whatever the errors."""
     for errors in (None, GOOD, ErrorCounts(6, 6, 6, 6)):
         found = estimate(0, 0, errors)
-        assert (found.rate, found.low, found.high) == (None, None, None)
-        more = [] if found.more_sites is None else [RemarkKind.MORE_SITES]
-        assert kinds(found.remarks) == [RemarkKind.NO_RATE, *more]
-        assert (found.more_sites is None) == (found.more_known_sites > 0) == (errors not in (None, GOOD))
-    plain = estimate(0, 0, None)
-    assert plain.more_sites is not None
-    assert wilson(plain.more_sites / 2, plain.more_sites, Z95).half_width <= HALF_WIDTH
-    assert facts(plain.remarks, RemarkKind.MORE_SITES)["number"] == plain.more_sites
+        assert (found.rate, found.low, found.high, found.remarks[0].kind) == (None, None, None, RemarkKind.NO_RATE)
 
 
 def test_without_error_counts_it_says_uncorrected() -> None:
@@ -111,8 +109,7 @@ def test_without_error_counts_it_says_uncorrected() -> None:
 def test_few_sites_say_so() -> None:
     """For few sites, a remark says that the interval would show no change; for hardly any, there is no share."""
     found = estimate(1, 29, None)
-    assert kinds(found.remarks) == [RemarkKind.RATE, RemarkKind.FEW_SITES, RemarkKind.MORE_SITES]
-    assert found.more_sites == 1
+    assert kinds(found.remarks) == [RemarkKind.RATE, RemarkKind.FEW_SITES, RemarkKind.UNCLASSIFIABLE]
     assert RemarkKind.FEW_SITES not in kinds(estimate(1, 30, None).remarks)
     for errors in (None, GOOD):
         headlines = [estimate(0, n, errors).remarks[0].kind for n in range(1, 6)]
@@ -138,14 +135,12 @@ def test_a_remark_bounds_the_rate_by_the_undecided(errors: ErrorCounts | None) -
 def test_counts_that_do_not_fit_the_errors_are_never_known_perfectly(
     llm: int, n: int, errors: ErrorCounts, kind: RemarkKind, bound: float
 ) -> None:
-    """An interval outside [0, 1] does not become a point: it contains the plain one and asks for known sites."""
+    """An interval outside [0, 1] does not become a point: it contains the plain one, with a remark."""
     found, plain = estimate(llm, n, errors), estimate(llm, n, None)
     assert found.rate in (0.0, 1.0)
     assert bounds(found)[0] <= bounds(plain)[0] and bounds(found)[2] >= bounds(plain)[2]
     assert bounds(found)[0] < bounds(found)[2]
-    wanted = {"called": llm / n, "bound": pytest.approx(bound, abs=5e-4), "more_known_sites": found.more_known_sites}
-    assert facts(found.remarks, kind) == wanted
-    assert found.more_sites is None and found.more_known_sites >= 30
+    assert facts(found.remarks, kind) == {"called": llm / n, "bound": pytest.approx(bound, abs=5e-4)}
 
 
 @given(st.integers(0, 500), st.integers(0, 500), error_counts())
@@ -170,13 +165,10 @@ def test_undecided_sites_are_in_the_interval() -> None:
     assert estimate(6, 15, errors, undecided=4).high == estimate(6, 15, errors).high
 
 
-@pytest.mark.parametrize(
-    ("x", "n", "more"), [(-1, 5, {}), (6, 5, {}), (1, 0, {}), (6, 15, {"undecided": 10}), (1, 10, {"confidence": 1.0})]
-)
-def test_impossible_counts_are_refused(x: int, n: int, more: dict[str, Any]) -> None:
-    """Impossible counts, also of errors, and a confidence of 1 are refused."""
+def test_impossible_counts_are_refused() -> None:
+    """Impossible counts of errors, and a confidence of 1 are refused."""
     with pytest.raises(BadParameters):
-        estimate(x, n, None, **more)
+        estimate(1, 10, None, confidence=1.0)
     with pytest.raises(BadParameters):
         ErrorCounts(3, 4, 5, 5)
 
@@ -233,7 +225,7 @@ def test_the_corrected_interval_covers(n: int, se: float, sp: float, n1: int, n0
 def test_where_the_corrected_interval_covers_less(n: int, n1: int, n0: int, coverage: float) -> None:
     """The docs' cases of low coverage: few sites, or a verdict nearly without errors.
 
-    In each of them the interval itself says that sites are missing.
+    In each of them the interval is wider than 10% to either side.
     """
     se = sp = 0.999
     of_x, of_a, of_b = binomial(n, 0.5), binomial(n1, se), binomial(n0, sp)
@@ -244,53 +236,8 @@ def test_where_the_corrected_interval_covers_less(n: int, n1: int, n0: int, cove
             held = sum(of_x[x] for x, interval in enumerate(found) if interval.low <= 0.5 <= interval.high)
             total += of_a[a] * of_b[b] * held
     assert total == pytest.approx(coverage, abs=5e-5)
-    assert estimate(n // 2, n, ErrorCounts(n1, n1, n0, n0)).more_sites
-
-
-@given(st.integers(0, 300), st.integers(0, 300), st.none() | error_counts(), st.sampled_from([0.02, 0.05, 0.1, 0.2]))
-def test_as_many_more_sites_as_it_says_are_enough(
-    x: int, more: int, errors: ErrorCounts | None, half_width: float
-) -> None:
-    """With more_sites additional sites at the same share the interval is narrow enough.
-
-    With a tenth fewer it is not.
-    """
-    n = x + more
-    assume(n > 0)
-    found = estimate(x, n, errors, half_width=half_width)
-    if found.more_sites is None:
-        assert errors is not None and found.more_known_sites > 0
-        return
-    known = None if errors is None else known_of(errors)
-    total = n + found.more_sites
-
-    def half(sites: float) -> float:
-        shares = x / n * sites
-        return (wilson(shares, sites, Z95) if known is None else lang_reiczigel(shares, sites, known, Z95)).half_width
-
-    assert half(total) <= half_width + 1e-12
-    if found.more_sites > 10 and total > 30:
-        assert half(n + 0.9 * found.more_sites) > half_width - 1e-3
-
-
-def test_a_wide_interval_says_what_it_needs() -> None:
-    """Remarks and fields agree on the need: more sites, or more known sites if the errors are the limit."""
-    found = estimate(10, 40, None)
-    assert found.more_sites is not None and found.more_sites > 0
-    assert facts(found.remarks, RemarkKind.MORE_SITES) == {"half_width": 0.1, "number": found.more_sites}
-    stuck = estimate(50, 100, ErrorCounts(5, 5, 5, 5))
-    assert stuck.more_sites is None
-    assert facts(stuck.remarks, RemarkKind.MORE_KNOWN_SITES)["number"] == stuck.more_known_sites
-    assert (estimate(100, 1000, None).more_sites, estimate(100, 1000, None).more_known_sites) == (0, 0)
-
-
-def test_known_sites_that_it_asks_for_bring_it_into_reach() -> None:
-    """With the requested known sites, as accurate as before, some number of sites is enough."""
-    few = ErrorCounts(10, 9, 10, 9)
-    wanted = estimate(50, 100, few).more_known_sites
-    k = (20 + wanted) / 20
-    many = ErrorCounts(round(10 * k), round(9 * k), round(10 * k), round(9 * k))
-    assert estimate(50, 100, many).more_sites is not None
+    low, _, high = bounds(estimate(n // 2, n, ErrorCounts(n1, n1, n0, n0)))
+    assert high - low > 0.2
 
 
 @pytest.mark.parametrize(
