@@ -31,11 +31,13 @@ def page(
     ] = None,
     run: Annotated[str, Parameter(help="Use the ruleset and verdicts of this run. Default: the live run.")] = "",
     url: Annotated[str | None, Parameter(help="Assumed URL of a file. Default: unknown.")] = None,
-    verbose: Annotated[bool, Parameter(negative="", help="Also every measure and every repeated passage.")] = False,
+    verbose: Annotated[
+        bool, Parameter(negative="", help="Also each rule with value and bound, every measure and repeated passage.")
+    ] = False,
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """Explain why a page was kept or dropped: every rule with its value, threshold and outcome, repeats, and the score.
+    """Explain why a page was kept or dropped: each failed rule with value and bound, repeats, and the score.
 
     JSON: one object, with the fields of `judge`, the measures, the repeated passages, the score and the detector's
     warning. Each rule also has its other fields, whether it is in force, its pattern found in the URL, and the
