@@ -152,6 +152,8 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "hits add hits.txt --log sqlite:new",
         "hits add hits.txt --log sqlite:new",
         "hits list --log sqlite:new --sort rank",
+        "hits imports",
+        "hits undo none",
         "hits search --source brave --queries queries.txt",
     ],
     "site": [
