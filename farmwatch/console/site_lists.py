@@ -221,13 +221,13 @@ FILES: dict[str, tuple[str, list[Column[Any]]]] = {  # page -> its list that is 
 }
 
 
-def csv_of(name: str, data: Data) -> bytes:
+def csv_of(name: str, data: Data) -> str:
     """The list of a page as CSV, with the columns of its command. Raises UsageError for one that is not whole."""
     if data.get("next"):
         raise UsageError(f"more than {ALL:,} {name}: filter them, or take `farmwatch {name} --format csv`")
     file, (part, columns) = io.BytesIO(), FILES[name]
     write_rows(file, "csv", [replace(column, of=itemgetter(column.name)) for column in columns], data[part])
-    return file.getvalue()
+    return file.getvalue().decode()
 
 
 def _counts(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:

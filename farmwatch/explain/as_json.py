@@ -22,7 +22,7 @@ _LIMITS = {"too_many_elements": ("max_elements",), "timeout": ("time_limit_s",),
 
 def as_json(page: PageExplanation) -> dict[str, Any]:
     """The whole explanation, with the fields of `judge`; whole numbers have no fraction."""
-    features, repeats, other = page.features, page.repeats, page.other_score
+    features, repeats = page.features, page.repeats
     verdict = msgspec.to_builtins(verdict_line(page.verdict))
     answer = {
         **verdict,
@@ -54,11 +54,7 @@ def as_json(page: PageExplanation) -> dict[str, Any]:
         "repeats_differ": page.differs,
         "earlier_pages": None if repeats is None else repeats.compared,
         "score": None if page.score is None else {name: getattr(page.score, name) for name in _SCORE},
-        "other_score": None,
     }
-    if other is not None:
-        score = {name: getattr(other.score, name) for name in _SCORE}
-        answer["other_score"] = {**score, "text": other.text, "ruleset": other.kept_by[0], "digest": other.kept_by[1]}
     return {name: _whole(value) for name, value in answer.items()}
 
 

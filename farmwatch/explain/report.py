@@ -76,7 +76,7 @@ def show(page: PageExplanation, *, everything: bool = False) -> None:
         _print(f"quality rules read the {TEXTS[page.reads]}")
     _print(text_line(page))
     more = (_repeats_lines(page, everything=everything), _template_lines(page, everything=everything))
-    for line in chain(*more, score_lines(page)):
+    for line in (*chain(*more), score_line(page)):
         _print(line)
     if everything:
         put("")
@@ -190,21 +190,13 @@ def text_line(page: PageExplanation) -> str:
     return f"text: {TEXTS['main']}, {size}; this ruleset scores another text, and only of articles"
 
 
-def score_lines(page: PageExplanation) -> Iterator[str]:
-    """The score of the text of this verdict; without one, the reason and the scores of other texts."""
-    other = page.other_score
+def score_line(page: PageExplanation) -> str:
+    """The score of the text of this verdict; without one, the reason."""
     if page.score is not None:
-        yield f"score: {_score(page, page.score)}"
-    elif page.verdict.verdict != PageClass.ARTICLE:
-        yield "score: none, only articles are scored"
-    elif other is None or page.judged == "live":
-        yield "score: none yet"
-    else:
-        yield f"score: none yet of the {TEXTS[page.scored]}"
-    if other is not None:
-        ruleset, digest = other.kept_by
-        by = f", kept by ruleset {ruleset} {digest}" if ruleset else ""
-        yield f"  the log has one of the {TEXTS[other.text]}{by}: {_score(page, other.score)}"
+        return f"score: {_score(page, page.score)}"
+    if page.verdict.verdict != PageClass.ARTICLE:
+        return "score: none, only articles are scored"
+    return "score: none yet"
 
 
 def _score(page: PageExplanation, score: Score) -> str:
