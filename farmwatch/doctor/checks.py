@@ -49,14 +49,11 @@ class DoctorCheck(NamedTuple):
 
 
 BEFORE_THE_LOG = (
-    DoctorCheck("python", machine_checks.python),
     DoctorCheck("imports", machine_checks.imports),
-    DoctorCheck("trafilatura", machine_checks.trafilatura),
     DoctorCheck("extractor", model_checks.extractor, [Role.MEASURE]),
     DoctorCheck("ruleset", model_checks.ruleset, [Role.JUDGE, Role.TALLY]),
     DoctorCheck("detector", model_checks.detectors, [Role.SCORE]),
     DoctorCheck("pair", model_checks.pair, [Role.SCORE]),
-    DoctorCheck("gpu", machine_checks.gpu),
     DoctorCheck("sites", model_checks.sites, [Role.TALLY]),
     DoctorCheck("canaries", model_checks.canaries, [Role.TALLY]),
     DoctorCheck("crawl", crawl_checks.crawl, [Role.CRAWL]),
@@ -83,7 +80,6 @@ OF_THE_DEPLOYMENT = (
     DoctorCheck("secrets", deploy_checks.secrets),
     DoctorCheck("brokers", deploy_checks.brokers),
     DoctorCheck("metrics", deploy_checks.metrics),
-    DoctorCheck("limits", deploy_checks.limits),
     DoctorCheck("service", deploy_checks.service),
 )
 
