@@ -53,8 +53,8 @@ def import_archives(
     for file in files:
         if file.suffix == ".zst":
             raise UsageError(f"{file}: WARC files in zstd are not read; unpack it first: zstd -d {file.name}")
-        if str(file) not in STDIN and not file.is_file():
-            raise FarmwatchError(f"{file}: {'a folder, no file' if file.is_dir() else 'no such file'}")
+        if str(file) not in STDIN:
+            file.open("rb").close()  # an error comes before a log is made
     config = common.load().config
     total = ImportSummary()
     size_bytes = sum(file.stat().st_size for file in files if file.is_file())
