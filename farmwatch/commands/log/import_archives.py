@@ -89,10 +89,11 @@ def import_archives(
         counts = {"pages": total.pages, "no_page_reasons": no_pages, "skipped": total.skipped.total()}
         put_json({**counts, "skipped_reasons": skipped, "broken": total.broken})
     else:
-        put(f"{counted(total.pages, 'page')} imported, {counted(total.broken, 'broken record')}")
+        said = [f"{counted(total.pages, 'page')} imported, {counted(total.broken, 'broken record')}"]
         for what, reasons in (("no page", no_pages), ("passed over", skipped)):
             if reasons:
-                put(f"{what}: " + ", ".join(f"{reason} {count}" for reason, count in reasons.items()))
+                said.append(f"{what}: " + ", ".join(f"{count} {reason}" for reason, count in reasons.items()))
+        put("; ".join(said))
     if total.skipped["private_address"]:
         message("--set crawl.allow_private=true lets in what comes from addresses that are not public")
     if not (total.pages or total.skipped or total.broken):

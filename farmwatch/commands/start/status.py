@@ -103,7 +103,7 @@ def _facts(state: DaemonStatus) -> Iterator[str]:
     if state.crawl is not None:
         crawl = state.crawl
         yield f"crawl  {crawl.fetched:,} pages fetched, {crawl.queued:,} URLs queued"
-        yield f"       {crawl.active:,} of {crawl.sites:,} sites go on, {crawl.stopped:,} are decided or have ended"
+        yield f"       {crawl.active:,} of {crawl.sites:,} sites active or parked, {crawl.stopped:,} stopped or decided"
     yield f"disk   log {size(state.log_bytes)}, {size(state.free_bytes)} free"
 
 
