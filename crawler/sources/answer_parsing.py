@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from crawler.fetch.response_headers import retry_after_s
-from crawler.sources.settings import BraveSettings, MarginaliaSettings, MojeekSettings
+from crawler.sources.settings import BraveSettings
 from crawler.sources.source import (
     BadAnswer,
     QueryRefused,
@@ -100,7 +100,7 @@ class JsonEngine(Source):
     _items = "results"  # path to the list
     _paths = ("url", "title", "description")  # of a result: paths to its URL, title and snippet
 
-    def __init__(self, settings: BraveSettings | MojeekSettings | MarginaliaSettings, key: str) -> None:
+    def __init__(self, settings: BraveSettings, key: str) -> None:
         super().__init__(key)
         self._url = settings.url
         self._count = settings.count

@@ -13,8 +13,6 @@ from typing import Any
 from crawler.sources.brave import Brave
 from crawler.sources.commoncrawl import CommonCrawl
 from crawler.sources.json_http import JsonHttp
-from crawler.sources.marginalia import Marginalia
-from crawler.sources.mojeek import Mojeek
 from crawler.sources.searxng import Searxng
 from crawler.sources.settings import KeyedSettings, SearchSettings, SourceSettings
 from crawler.sources.source import MissingKey, Source, SourceError
@@ -23,8 +21,6 @@ Opener = Callable[[Any, str], Source]
 SOURCES: Mapping[str, Opener] = {  # by the name of their field in SearchSettings
     "searxng": Searxng,
     "brave": Brave,
-    "mojeek": Mojeek,
-    "marginalia": Marginalia,
     "commoncrawl": CommonCrawl,
 }
 _KEY_CAP = 4096  # characters; a longer file is no key

@@ -15,7 +15,7 @@ from crawler.metrics import SEARCH_PARKED_TIMESTAMP_SECONDS, SEARCH_QUOTA_LEFT, 
 from crawler.sources import usage as using
 from crawler.sources.ledger import Ledger
 from crawler.sources.settings import SourceSettings
-from crawler.sources.source import QuotaSpent, Source, SourceAnswer, SourceError, SourceRequest
+from crawler.sources.source import Source, SourceAnswer, SourceError, SourceRequest
 from crawler.sources.usage import Usage
 from stream.log.errors import StreamError
 from stream.processing.metrics import Metrics
@@ -60,20 +60,12 @@ class PacedClient:
     _door: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)  # one change of the ledger at a time
 
     async def ask(self, request: SourceRequest, read: Callable[[SourceAnswer], T]) -> T:
-        """Send a request until its response can be read. Raises SourceError after `tries`, RoundEnded.
-
-        A spent quota is no failure: the request is repeated once the quota renews.
-        """
+        """Send a request until its response can be read. Raises SourceError after `tries`, RoundEnded."""
         failures = 0
         while True:
             asked_s = await self._turn()
             try:
                 answer = read(await self._unless_stopped(request))
-            except QuotaSpent as error:
-                wait_s = using.PARK_CAP_S if error.wait_s is None else error.wait_s
-                await self.change(partial(using.spent, now_s=self.clock(), wait_s=wait_s))
-                until = moment(self.ledger.usage.provider_reset_ms)
-                _log.warning("quota_spent", source=self.source.name, why=str(error), until=until)
             except SourceError as error:
                 if not error.retriable:
                     raise

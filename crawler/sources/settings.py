@@ -100,29 +100,6 @@ class BraveSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, kw_o
     count: ClassVar[int] = 20  # results per page: the most of the API
 
 
-class MojeekSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The Mojeek Search API."""
-
-    url: str = "https://api.mojeek.com/search"
-    """Address of the API."""
-    key_env: ClassVar[str] = "MOJEEK_API_KEY"
-    count: ClassVar[int] = 10  # results per page
-
-
-class MarginaliaSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The Marginalia Search API. Without a key the shared one, `public`, is used; it is often over its limit."""
-
-    pages: Ten = 1
-    """Result pages per query; each is a request."""
-
-    url: str = "https://api2.marginalia-search.com/search"
-    """Address of the API."""
-    key_env: ClassVar[str] = "MARGINALIA_API_KEY"
-    rate: Annotated[float, msgspec.Meta(gt=0, le=100)] = 0.2
-    """Requests per second, at most."""
-    count: ClassVar[int] = 20  # results per page
-
-
 class CommonCrawlSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Common Crawl: lists the pages of a site in one crawl and imports them; a query is a host name."""
 
@@ -202,8 +179,6 @@ class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
     searxng: SearxngSettings = SearxngSettings()
     brave: BraveSettings = BraveSettings()
-    mojeek: MojeekSettings = MojeekSettings()
-    marginalia: MarginaliaSettings = MarginaliaSettings()
     commoncrawl: CommonCrawlSettings = CommonCrawlSettings()
     json_http: dict[str, JsonHttpSettings] = {}
     """Name of your own -> a table [search.json_http.NAME]."""

@@ -43,10 +43,6 @@ class QueryRefused(SourceError):
     """The source refuses this query, which is skipped. The operator fixes the query."""
 
 
-class QuotaSpent(SourceError):
-    """No request is left in this day or month. The operator waits, or raises the plan's quota and the setting."""
-
-
 @dataclass(frozen=True, slots=True)
 class Query:
     """A query. Some sources use `language` and `country`."""

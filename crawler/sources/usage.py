@@ -18,7 +18,6 @@ PARK_FIRST_S = 30.0  # the first wait after a failure; doubles with each
 PARK_CAP_S = 3600.0  # longest wait by doubling
 ASKED_CAP_S = 86_400.0  # longest wait by Retry-After
 RENEWAL_CAP_S = 31 * 86_400.0  # a later renewal of a quota is ignored
-_SPENT_LEAST_S = 60.0  # shortest wait for a spent quota
 _LEVELS = 16
 
 
@@ -92,12 +91,6 @@ def parked(
     return msgspec.structs.replace(
         usage, parked_ms=max(usage.parked_ms, int(until_s * 1000)), parked_why=why, park_level=level
     )
-
-
-def spent(usage: Usage, now_s: float, wait_s: float) -> Usage:
-    """The usage after the source reported that nothing is left for `wait_s`."""
-    wait_s = min(max(wait_s, _SPENT_LEAST_S), RENEWAL_CAP_S)
-    return msgspec.structs.replace(usage, provider_left=0, provider_reset_ms=int((now_s + wait_s) * 1000))
 
 
 def with_key(usage: Usage, mark: str) -> Usage:

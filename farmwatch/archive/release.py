@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from farmwatch.archive.release_check import LABELS_FILE, RATE_FILE, SETTINGS_FILE, SITES_FILE, ReleaseSettings
+from farmwatch.archive.release_check import LABELS_FILE, RATE_FILE, SETTINGS_FILE, SITES_FILE
 from farmwatch.archive.tables import ExportWindow, What, columns_of_table, incomplete_before, rows_of
 from farmwatch.config.config import Config
 from farmwatch.share.review_labels import ReviewLabel, read_labels, review_of
@@ -98,7 +98,7 @@ def write_release(log: Log, config: Config, folder: Path, run: str, now_ms: int)
     (folder / "ruleset.toml").write_text(control.ruleset_text(of), encoding="utf-8")
     _write_json(folder / RATE_FILE, {**line_fields(rate), "run": shown_run(rate.run)})
     shown = msgspec.structs.replace(config.rate, review=LABELS_FILE if review is not None else "")
-    _write_json(folder / SETTINGS_FILE, ReleaseSettings(made_at=now_ms, rate=shown))
+    _write_json(folder / SETTINGS_FILE, {"made_at": now_ms, "rate": shown})
     _write_json(folder / "versions.json", _versions(of, now_ms))
     missing = incomplete_before(log, "verdicts", ExportWindow(), run, now_ms)
     (folder / "README.md").write_text(_readme(rate, of, sites, config, now_ms, missing), encoding="utf-8")

@@ -25,11 +25,15 @@ _EMPTY_ROW = msgspec.structs.asdict(SiteState(id="", site=""))
 T = TypeVar("T")
 
 
+class BundledRate(RateSettings, frozen=True, forbid_unknown_fields=False):
+    """Settings of the rate; a bundle of an earlier version has more of them."""
+
+
 class ReleaseSettings(msgspec.Struct, frozen=True):
     """The values beside sites and labels on which the share depends."""
 
     made_at: int  # ms
-    rate: RateSettings
+    rate: BundledRate
 
 
 @dataclass(frozen=True, slots=True)

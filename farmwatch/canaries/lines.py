@@ -69,11 +69,8 @@ def read_canary_lines(
     lines = []
     for versions, of in comparable(rows) if rows else ():
         summary = recent_canaries(config.rate, of, now_ms)
-        if config.rate.errors is not None:
-            said = "rates are corrected by rate.errors, not by canaries"
-        else:
-            remark = by_canaries(summary).remark
-            said = sentence(remark) if remark else "no canary has come through lately"
+        remark = by_canaries(summary).remark
+        said = sentence(remark) if remark else "no canary has come through lately"
         through = sum(row.site in present and row.pages > 0 for row in of)
         warning = caveats(config, [versions.detector])[versions.detector]
         lines.append(MeasuredCanaries(versions, summary, said, through, len(sent), warning))

@@ -38,6 +38,7 @@ _KEY_NAME = re.compile(r"(^|_)key(_|$)")  # a value in place of a key's name may
 _FIELDS = re.compile(r"(\{\w+\})*")  # a value of a template without a secret of its own
 _QUERY_VALUE = re.compile(r"(?<=[?&;])([^=&;#]*=)?([^&;#]+)")
 _REPLACED = {  # names of former settings -> what to set in their place
+    "rate.errors*": "leave it out: canaries correct the share by verdicts",
     "retention.?*_days": "write it into the table retention.days, such as days = {pages = 90}",
     "retention.?*_bytes": "write it into the table retention.bytes, such as bytes = {pages = 50_000_000_000}",
     "search.*.quota_*": "leave it out, this source has no quota",

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from crawler.reasons import meaning_of_reason, reason_text, what_ends_stop
+from crawler.reasons import reason_text, what_ends_stop
 from crawler.stages.dry_run import DryRun, SitePlan
 from crawler.web.hits_file import BadLine, read_hits
 from farmwatch.config.config import Config
@@ -18,14 +18,15 @@ from farmwatch.config.opening import log_exists, opened
 from farmwatch.crawl.append_hits import files_in, input_lines, report_bad_line
 from farmwatch.crawl.orders import exclusions_of, pause_in_words
 from farmwatch.daemon import page_inspector
-from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
+from farmwatch.terminal.messages import message, put_json, put_table
 from stream.log.contract import Log, StateReader, partition_of
 from stream.log.sql_state import MemoryState
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Decision, Hit, Record
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS
-from stream.text.user_errors import Exit, NotFound
-from stream.text.wording import counted, lasting, moment, one_line, queue_in_words, when
+from stream.text.registrable_domain import registrable_domain
+from stream.text.user_errors import Exit
+from stream.text.wording import counted, lasting, queue_in_words, when
 
 R = TypeVar("R", bound=Record)
 _ALL = 10**9
@@ -42,38 +43,26 @@ _LIMITS = (
 )
 
 
-def show_plan(config: Config, files: Sequence[Path], site: str, limit: int, *, as_json: bool) -> int:
-    """Print the plan: at most `limit` sites, or requests of `site` (0: all).
-
-    Returns PROBLEM if lines of the files hold no hit. Raises NotFound for an unknown site.
-    """
+def show_plan(config: Config, files: Sequence[Path], limit: int, *, as_json: bool) -> int:
+    """Print the plan of at most `limit` sites (0: all); returns PROBLEM if lines of the files hold no hit."""
     most = limit or _ALL  # one more is computed, to detect whether the list is cut
     now_ms = int(time.time() * 1000)
     from_files, skipped = hits_of(files, now_ms)
     with ExitStack() as held:
         log = held.enter_context(opened(config)) if log_exists(config) or not files else None
         inputs = _PlanInputs(log, config.log.partitions, from_files)
-        if site:
-            plans = [_plan_of(inputs, config, site, now_ms, most + 1)]
-            is_cut = len(plans[0].requests) > most
-            plans[0].requests = plans[0].requests[:most]
-        else:
-            run = DryRun(config.crawl, now_ms, most + 1, inputs.excludes, page_inspector)
-            for partition in range(inputs.partitions):
-                with inputs.state(partition) as state:
-                    run.add(state, inputs.records(partition), partition=partition)
-            plans = run.plans()
-            is_cut = len(plans) > most
-            plans = plans[:most]
+        run = DryRun(config.crawl, now_ms, most + 1, inputs.excludes, page_inspector)
+        for partition in range(inputs.partitions):
+            with inputs.state(partition) as state:
+                run.add(state, inputs.records(partition), partition=partition)
+    plans = run.plans()
     if as_json:
-        for plan in plans:
+        for plan in plans[:most]:
             put_json(msgspec.to_builtins(plan))
-    elif site:
-        _print_site(plans[0], now_ms)
     else:
-        _print_sites(plans, now_ms)
-    if is_cut:
-        message(f"the first {counted(limit, 'request' if site else 'site')}; --limit shows more, --limit 0 all")
+        _print_sites(plans[:most], now_ms)
+    if len(plans) > most:
+        message(f"the first {counted(limit, 'site')}; --limit shows more, --limit 0 all")
     message(_LIMITS)
     if inputs.paused:
         message(inputs.paused)
@@ -110,17 +99,6 @@ class _PlanInputs:
         yield from (record for _, record in records_of(kind, self._log.read(topic, partition, start)))
 
 
-def _plan_of(inputs: _PlanInputs, config: Config, site: str, now_ms: int, requests: int) -> SitePlan:
-    partition = partition_of(site, inputs.partitions)
-    records = [record for record in inputs.records(partition) if record.site == site]
-    run = DryRun(config.crawl, now_ms, None, inputs.excludes, page_inspector)
-    with inputs.state(partition) as state:
-        (plan,) = run.spaced([run.plan(state, site, records, requests)])
-    if not plan.is_known:
-        raise NotFound(f"--site {site!r}: this host is not in the frontier or in any hit")
-    return plan
-
-
 def hits_of(files: Sequence[Path], now_ms: int) -> tuple[list[Hit], int]:
     """The hits of files, and the number of lines without one, which are reported."""
     hits: list[Hit] = []
@@ -140,7 +118,7 @@ def _print_sites(plans: Sequence[SitePlan], now_ms: int) -> None:
     put_table(
         ("site", "when", "request", "URL", "then", "queued", "why"),
         (
-            (plan.site, *_first_request(plan, now_ms), queue_in_words(plan.queued_in), _why(plan, now_ms))
+            (plan.site, *_next_request(plan, now_ms), queue_in_words(plan.queued_in), _why(plan, now_ms))
             for plan in plans
         ),
         less=("queued", "then"),
@@ -149,43 +127,11 @@ def _print_sites(plans: Sequence[SitePlan], now_ms: int) -> None:
         message("nothing to crawl: the frontier is empty, and there is no unread hit")
 
 
-def _print_site(plan: SitePlan, now_ms: int) -> None:
-    queued = queue_in_words(plan.queued_in) or "no URL queued"
-    put(one_line(f"{plan.site} ({plan.domain}): {counted(plan.fetched, 'page')} fetched, {queued}"))
-    if why := _why(plan, now_ms):
-        put_wrapped(one_line(why), "  ")
-    for text in plan.unusable:
-        put_wrapped(one_line(f"unusable hit: {text}"), "  ")
-    put_table(
-        ("when", "at", "request", "URL", ""),
-        (
-            (
-                when(at := each.start_at, now_ms),
-                moment(at),
-                each.kind,
-                each.url,
-                "if it has changed" if each.conditional else "",
-            )
-            for each in plan.requests
-        ),
-        title="requests, if answers come at once and pages have no links" if plan.requests else "",
-    )
-    if plan.rests_until:
-        put(f"then it rests until {moment(plan.rests_until)} ({when(plan.rests_until, now_ms)})")
-    if plan.refusals:
-        put_table(
-            ("URL", "reason", "what it means"),
-            ((each.url, each.reason, each.rule or meaning_of_reason(each.reason).text) for each in plan.refusals),
-            title=f"recorded without a request: {plan.refused}",
-        )
-
-
-def _first_request(plan: SitePlan, now_ms: int) -> tuple[str, str, str, str]:
-    if not plan.requests:
+def _next_request(plan: SitePlan, now_ms: int) -> tuple[str, str, str, str]:
+    if not plan.request:
         return "-", "none", "", ""
-    first = plan.requests[0]
-    kind = first.kind + (" if changed" if first.conditional else "")
-    return when(first.start_at, now_ms), kind, first.url, plan.first_page if first.kind != "page" else ""
+    kind = plan.request + (" if changed" if plan.conditional else "")
+    return when(plan.start_at, now_ms), kind, plan.url, plan.first_page if plan.request != "page" else ""
 
 
 def _why(plan: SitePlan, now_ms: int) -> str:
@@ -196,14 +142,14 @@ def _why(plan: SitePlan, now_ms: int) -> str:
     elif plan.parked_until:
         parts.append(f"parked for {lasting((plan.parked_until - now_ms) / 1000)} after {reason_text(plan.parked_why)}")
     elif plan.waits_for:
-        parts.append(_WAITS_FOR[plan.waits_for].format(domain=plan.domain))
-    elif not plan.requests:
+        parts.append(_WAITS_FOR[plan.waits_for].format(domain=registrable_domain(plan.site)))
+    elif not plan.request:
         parts.append("no URL is left; it rests until the next hit")
     if plan.imported:
         parts.append(f"{counted(plan.imported, 'hit')} came with a page from an archive, so not crawled")
     if plan.unusable:
-        parts.append(f"unusable hits: {plan.unusable[0]}")
+        parts.append(f"unusable hits: {plan.unusable}")
     if plan.refused:
-        reasons = dict.fromkeys(f"{each.reason}{f' ({each.rule})' if each.rule else ''}" for each in plan.refusals)
-        parts.append(f"{counted(plan.refused, 'URL')} refused without a request: {', '.join(reasons)}")
+        refused = counted(sum(plan.refused.values()), "URL")
+        parts.append(f"{refused} refused without a request: {', '.join(plan.refused)}")
     return "; ".join(parts)

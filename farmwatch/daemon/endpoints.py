@@ -30,7 +30,6 @@ _CONNECTIONS = 16  # at once, a thread each; a further one takes the place of th
 _REQUEST_S = 5.0  # for a request and its answer, including slow clients
 _POLL_S = 0.1
 _PORT_RETRY_S = 1.0
-_TAKEN = "another process uses the port; stop it, choose another port, or 0 for any"
 _STRANGE = "the host is not an address of this machine; 127.0.0.1 and 0.0.0.0 always are"
 _PORT_MEND = "if no other farmwatch is draining, set metrics.port to another port, or to 0 for any"
 
@@ -214,12 +213,12 @@ def listen(host: str, port: int, table: str) -> socket.socket:
         raise _refusal(host, port, error, table) from error
 
 
-def addresses_of(config: Config, roles: Collection[Role]) -> Iterator[tuple[str, str, str, int]]:
-    """What each of these roles serves, the table of its settings, host and port."""
+def addresses_of(config: Config, roles: Collection[Role]) -> Iterator[tuple[str, Role, str, str, int]]:
+    """What each of these roles serves, the role, the table of its settings, host and port."""
     for role in roles:
-        yield role.value, "metrics", config.metrics.host, config.metrics.port_of(role)
+        yield role.value, role, "metrics", config.metrics.host, config.metrics.port_of(role)
     if Role.CONSOLE in roles:
-        yield "pages of the console", "console", config.console.host, config.console.port
+        yield "pages of the console", Role.CONSOLE, "console", config.console.host, config.console.port
 
 
 def require_free_ports(config: Config, roles: Collection[Role]) -> None:
@@ -229,7 +228,7 @@ def require_free_ports(config: Config, roles: Collection[Role]) -> None:
     """
     ours = set[int]()
     with ExitStack() as held:
-        for _, table, host, port in addresses_of(config, roles):
+        for _, _, table, host, port in addresses_of(config, roles):
             try:
                 listener = held.enter_context(listen(host, port, table))
             except PortTaken as error:
@@ -240,9 +239,12 @@ def require_free_ports(config: Config, roles: Collection[Role]) -> None:
 
 
 def _refusal(host: str, port: int, error: OSError, table: str = "metrics") -> FarmwatchError:
-    problem = f"cannot serve on {host}:{port}: {error.strerror}"
     if error.errno == errno.EADDRINUSE:
-        return PortTaken(f"{table}.port: {problem}: {_TAKEN}")
+        return PortTaken(
+            f"{host}:{port} is in use by another process: stop it, or set {table}.port to another port, or to 0 for any"
+        )
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
-        return ConfigError(f"{table}.host: {problem}: {_STRANGE}")
-    return ConfigError(f"{table}.port: {problem}; choose another port, or 0 for any")
+        return ConfigError(f"{table}.host: cannot serve on {host}:{port}: {error.strerror}: {_STRANGE}")
+    return ConfigError(
+        f"{table}.port: cannot serve on {host}:{port}: {error.strerror}; choose another port, or 0 for any"
+    )

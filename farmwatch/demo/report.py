@@ -128,7 +128,7 @@ def _advice(program: str, kept: Path | None, *, is_served: bool) -> list[str]:
             "Next, with the kept log:",
             f"  {program} console {options}     # look at it in a browser",
             f"  {program} sites {options}",
-            f"  {program} page {options} URL        # every rule with its value and threshold, for one page",
+            f"  {program} page {options} URL        # which rules a page passed and failed, and its score",
             f"  {program} doctor audit {options}",
             f"  {program} replay {options} --ruleset notes --name notes     # the same pages under another ruleset;"
             " then `compare live notes`",

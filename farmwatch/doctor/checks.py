@@ -83,7 +83,6 @@ OF_THE_DEPLOYMENT = (
     DoctorCheck("secrets", deploy_checks.secrets),
     DoctorCheck("brokers", deploy_checks.brokers),
     DoctorCheck("metrics", deploy_checks.metrics),
-    DoctorCheck("time", deploy_checks.time),
     DoctorCheck("limits", deploy_checks.limits),
     DoctorCheck("service", deploy_checks.service),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import resource
 import socket
@@ -22,8 +21,6 @@ from stream.text.wording import one_line
 
 _GIB = 1024**3
 _FILES = 4096  # the crawler's connections, segments and libraries stay far below
-_UNSYNCHRONISED = 5  # TIME_ERROR of ntp_adjtime(3)
-_TIMEX_BYTES = 512  # larger than any struct timex
 _MEMORY_BYTES = 1.5 * _GIB  # all roles of a small crawl, see docs/how-to/deploy.md
 _ASK_S = 5.0
 _LOCAL = ("127.0.0.1", "::1", "localhost")
@@ -113,15 +110,6 @@ def metrics(at: Subject) -> Results:
             yield ok(f"{role.value}: {url}") if is_ours else fail(f"{url} is not farmwatch", "set another metrics.port")
     if away:
         yield ok(f"not running: {', '.join(away)}")
-
-
-def time(_: Subject) -> Results:
-    """The kernel reports a synchronised clock, also in containers."""
-    state = ctypes.CDLL(None).ntp_adjtime(ctypes.create_string_buffer(_TIMEX_BYTES))
-    if state == _UNSYNCHRONISED:
-        yield warn("the kernel's clock is not synchronised", "run chrony or systemd-timesyncd on the host")
-    else:
-        yield ok("the kernel's clock is synchronised" if state >= 0 else "the kernel does not say")
 
 
 def limits(_: Subject) -> Results:

@@ -8,16 +8,18 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 from crawler.frontier.report import newest_row_at
 from crawler.frontier.stored_times import CLOCK_SLACK_MS
+from farmwatch.config.member_names import names_folder, running_roles
 from farmwatch.daemon.endpoints import PortTaken, addresses_of, listen
 from farmwatch.doctor.check_result import CheckState, Results, Subject, fail, ok, warn
 from farmwatch.upkeep.disk_forecast import existing_folder
-from stream.log.contract import Log, wall_ms
+from stream.log.contract import At, Log, wall_ms
 from stream.log.errors import BadRecord
 from stream.schema.records import Page, read
 from stream.schema.topics import HITS, PAGES
@@ -82,19 +84,23 @@ def gpu(at: Subject) -> Results:
 
 
 def ports(at: Subject) -> Results:
-    """Whether the roles can serve; a port in use may be that of a running role.
+    """Whether the roles can serve: a running farmwatch of this log holds its own ports.
 
     Raises ConfigError for an address of another machine.
     """
-    taken = []
-    for what, table, host, port in addresses_of(at.config, at.roles):
+    taken, running = [], running_roles(names_folder(at.config))
+    for what, role, table, host, port in addresses_of(at.config, at.roles):
+        if role in running:
+            continue
         try:
             listen(host, port, table).close()
         except PortTaken:
             taken.append(f"{host}:{port} ({what})")
     if taken:
-        mend = "if no farmwatch runs here, set metrics.port or console.port to another one, or to 0 for any"
-        yield warn(f"ports in use: {', '.join(taken)}", mend)
+        mend = "set metrics.port or console.port to another one, or to 0 for any"
+        yield warn(f"used by another program, or the farmwatch of another log: {', '.join(taken)}", mend)
+    elif ours := [role.value for role in at.roles if role in running]:
+        yield ok(f"served by the running {', '.join(ours)}")
     else:
         yield ok("metrics and console can be served")
 
@@ -159,13 +165,11 @@ def dates(at: Subject) -> Results:
 
 def _newest(log: Log, topic: str) -> int:
     """The time of the newest record of the partitions, or of the fetch of its page."""
-    times = [0]
-    for partition, (first, end) in enumerate(zip(log.beginning(topic), log.end(topic), strict=True)):
-        for message in list(log.read(topic, partition, max(first, end - _NEWEST), end))[-1:]:
-            times.append(message.timestamp_ms)
-            if topic == PAGES and message.value:
-                try:
-                    times.append(read(Page, message).fetched_at)
-                except BadRecord:  # MEASURE reports it
-                    continue
+    bounds = enumerate(zip(log.beginning(topic), log.end(topic), strict=True))
+    spans = {At(topic, at): (max(first, end - _NEWEST), end) for at, (first, end) in bounds if first < end}
+    newest = {message.partition: message for message in log.read_all(spans)}.values()
+    times = [0, *(message.timestamp_ms for message in newest)]
+    for message in newest if topic == PAGES else ():
+        with suppress(BadRecord):  # MEASURE reports it
+            times.append(read(Page, message).fetched_at)
     return max(times)

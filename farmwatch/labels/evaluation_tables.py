@@ -8,7 +8,7 @@ from typing import Any
 
 from filters.rules.evaluation import KeptShare, Pages, RuleDrops, RulesetEvaluation
 from filters.rules.ruleset import Ruleset
-from scoring.estimate.rate import estimate
+from scoring.estimate.intervals import Z95, wilson
 from stream.schema.vocabulary import PageClass
 
 _WITHOUT_URL = " of the pages without a URL, if each had one,"
@@ -130,10 +130,10 @@ def _rules(evaluated: RulesetReport) -> Table:
 
 
 def _percent(kept: KeptShare) -> str:
-    interval = estimate(kept.kept, kept.pages, None)  # the interval of all rates in this program
-    if interval.rate is None or interval.low is None or interval.high is None:
+    if not kept.pages:
         return "-"
-    return f"{interval.rate * 100:.0f} ({interval.low * 100:.0f}-{interval.high * 100:.0f})"
+    share, low, high = wilson(kept.kept, kept.pages, Z95)
+    return f"{share * 100:.0f} ({low * 100:.0f}-{high * 100:.0f})"
 
 
 def _decimal(value: float | None) -> str:
@@ -141,8 +141,8 @@ def _decimal(value: float | None) -> str:
 
 
 def _kept_json(kept: KeptShare) -> dict[str, float | None]:
-    interval = estimate(kept.kept, kept.pages, None)
-    return {"kept": kept.kept, "pages": kept.pages, "low": interval.low, "high": interval.high}
+    _, low, high = wilson(kept.kept, kept.pages, Z95) if kept.pages else (None, None, None)
+    return {"kept": kept.kept, "pages": kept.pages, "low": low, "high": high}
 
 
 def _rule_json(rule: RuleDrops) -> dict[str, Any]:

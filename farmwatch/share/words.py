@@ -12,9 +12,8 @@ import msgspec
 
 from farmwatch.tables.columns import Column, columns_of, fields_of
 from scoring.estimate.definitions import ANY_ARTICLE, DOMAINS, EVERY_ARTICLE, RANKED_RESULTS, RESULTS
-from scoring.estimate.rate import UNCORRECTED
 from scoring.estimate.remarks import REASONS, Remark, RemarkKind
-from scoring.rates.site_rates import EstimateLine
+from scoring.rates.site_rates import UNCORRECTED, EstimateLine
 from scoring.rates.split_rates import RateLine
 from stream.text.wording import counted
 

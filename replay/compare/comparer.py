@@ -14,10 +14,10 @@ from replay.compare.verdict_join import VerdictJoin, join
 from replay.runs.window import run_window
 from scoring.estimate.reviewed_share import Review
 from scoring.estimate.share_change import NO_CELL, PairedCells
-from scoring.rates.canary_counts import CanarySummary, Correction, errors_in_force, recent_canaries
+from scoring.rates.canary_counts import CanarySummary, Correction, by_canaries, recent_canaries
 from scoring.rates.direct_share import known_sites
 from scoring.rates.settings import RateSettings
-from scoring.rates.site_rates import SiteRate, site_rate
+from scoring.rates.site_rates import SiteRate, site_rate, without_a_page
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.records import RuleOutcome
@@ -114,13 +114,12 @@ def _rule_changes(runs: RunPair, joined: VerdictJoin) -> tuple[list[RuleChange],
 
 
 def _rated(sites: SiteRows, settings: RateSettings, now_ms: int, review: Review | None) -> _Rated:
-    correction = errors_in_force(settings, sites.canaries, now_ms, sites.rows.values())
     canaries = recent_canaries(settings, sites.canaries, now_ms)
+    correction = by_canaries(canaries, sites.rows.values())
     rows = [sites.rows[site] for site in sorted(sites.rows)]
     direct = share_of_run(rows, settings.confidence, review, known=known_sites(canaries))
-    without_pages = sum(row.verdict == SiteClass.UNCLASSIFIABLE and row.pages == 0 for row in sites.rows.values())
-    verdicts = (row.verdict for row in sites.rows.values())
-    judged = site_rate(verdicts, correction.errors, settings.confidence, without_pages)
+    verdicts = Counter(row.verdict for row in rows)
+    judged = site_rate(verdicts, correction.errors, settings.confidence, sum(map(without_a_page, rows)))
     return _Rated(sites, direct, judged, canaries, correction)
 
 

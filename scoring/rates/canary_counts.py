@@ -140,19 +140,6 @@ class Correction:
     remark: Remark | None = None
 
 
-def errors_in_force(
-    settings: RateSettings, rows: Iterable[SiteState], now_ms: int, sites: Iterable[SiteState]
-) -> Correction:
-    """The error counts for `sites` of one ruleset, detector and site method; `rows` hold their canaries.
-
-    Configured counts come first. Otherwise the canaries of the last `rate.canary_days`, cut to the sites' lengths,
-    count if at least CANARY_LEAST of each truth are classifiable. Raises PooledDetectors.
-    """
-    if settings.errors is not None:
-        return Correction(settings.errors)
-    return by_canaries(recent_canaries(settings, rows, now_ms), sites)
-
-
 def recent_canaries(settings: RateSettings, rows: Iterable[SiteState], now_ms: int) -> CanarySummary:
     """The canaries that count now, of `rows` of one ruleset, detector and site method. Raises PooledDetectors.
 
@@ -162,7 +149,10 @@ def recent_canaries(settings: RateSettings, rows: Iterable[SiteState], now_ms: i
 
 
 def by_canaries(summary: CanarySummary, sites: Iterable[SiteState] = ()) -> Correction:
-    """The canaries' error counts, if they suffice to correct the sites; otherwise the reason, if there are canaries."""
+    """The canaries' error counts, cut to the lengths of the sites; or the reason for none, if there are canaries.
+
+    At least CANARY_LEAST of each truth must be classifiable.
+    """
     counts = summary.counts_as_long_as(sites)
     if not any(summary.sites.values()):
         return Correction()

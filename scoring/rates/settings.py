@@ -6,7 +6,6 @@ from typing import Annotated
 
 import msgspec
 
-from scoring.estimate.error_counts import ErrorCounts
 from scoring.rates.groups import OTHER
 from stream.text.ranges import TEN_YEARS_S
 
@@ -18,9 +17,6 @@ class RateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     confidence: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.95
     """Confidence of the interval."""
-    errors: ErrorCounts | None = None
-    """The site verdict's results on sites of known truth, as a table of llm_sites, llm_found, human_sites,
-    human_cleared; without it the canaries are used, and without those the rate is not corrected, and says so."""
     canary_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 30.0
     """Days for which a canary site counts."""
     review: str = ""
@@ -38,5 +34,3 @@ class RateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for name in self.groups:
             if not name.strip() or name in _RESERVED_GROUPS:
                 raise ValueError(f"groups: a group cannot be called {name!r}: that is what sites without one are in")
-        if self.errors is not None and self.errors.unusable:
-            raise ValueError(f"errors: no rate can be corrected by these counts: {self.errors.unusable}")

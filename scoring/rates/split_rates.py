@@ -13,7 +13,7 @@ from scoring.estimate.definitions import BY_LABELS, SITES
 from scoring.estimate.remarks import Remark, RemarkKind
 from scoring.interface import UNCALIBRATED
 from scoring.rates.canary import is_canary
-from scoring.rates.canary_counts import Correction, errors_in_force, recent_canaries
+from scoring.rates.canary_counts import Correction, by_canaries, recent_canaries
 from scoring.rates.cuts import Cut, cut_rows
 from scoring.rates.direct_share import (
     DirectShare,
@@ -25,7 +25,7 @@ from scoring.rates.direct_share import (
     share_of_rows,
 )
 from scoring.rates.settings import RateSettings
-from scoring.rates.site_rates import EstimateLine, rate_of
+from scoring.rates.site_rates import EstimateLine, rate_of, without_a_page
 from scoring.rates.terms import TOO_OLD, counted_at, is_too_old
 from scoring.rates.versions import Versions, comparable
 from stream.schema.records import SiteState
@@ -90,15 +90,15 @@ def rate_lines(rows: Sequence[SiteState], query: RateQuery | None = None) -> lis
     """Rates of site rows: one for all sites, or one per group; each of them per ruleset, detector, method.
 
     A site found by two sources or queries counts in both. Canary sites among the rows count in none; they correct the
-    rates of their ruleset, detector and site method, see `errors_in_force`, if they came through in the time up to
+    rates of their ruleset, detector and site method, see `by_canaries`, if they came through in the time up to
     `now_ms`. Without rows there is one line, which says so.
     """
     query = query or RateQuery()
     settings, now_ms, lines = query.settings, query.now_ms, []
     for versions, of_versions in comparable(rows, query.run):
         counted, groups = cut_rows(of_versions, query.by, query.cut, settings.groups, now_ms, query.earlier)
-        correction = errors_in_force(settings, of_versions, now_ms, counted)
-        known = known_sites(recent_canaries(settings, of_versions, now_ms))
+        canaries = recent_canaries(settings, of_versions, now_ms)
+        correction, known = by_canaries(canaries, counted), known_sites(canaries)
         share, fit = share_of_rows(counted, known, settings.confidence, definition=query.definition)
         change = None
         if fit is not None and not query.by and query.definition == SITES:
@@ -142,7 +142,7 @@ def _line(group: str, members: Sequence[SiteState], whole: _Whole, query: RateQu
         **whole.versions._asdict(),
         by=query.by,
         group=group,
-        without_pages=judged.without_pages or 0,
+        without_pages=sum(map(without_a_page, members)),
         undated=whole.undated,
         mixed=sum(row.mixed for row in members),
         change=whole.change,

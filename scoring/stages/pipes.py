@@ -126,7 +126,7 @@ def estimate_sites(
     for site, line in sites.items():
         truths.setdefault(truth_of(site), []).append(line)
     cells = {truth: Counter((line.scored or 0, line.flagged or 0) for line in of) for truth, of in truths.items()}
-    judged = site_rate((line.verdict for line in truths.get(None, [])), errors, confidence)
+    judged = site_rate(Counter(line.verdict for line in truths.get(None, [])), errors, confidence)
     known = KnownSites(cells.get(Truth.HUMAN, {}), cells.get(Truth.LLM, {}))
     rows = []
     for line in truths.get(None, []):

@@ -302,7 +302,7 @@ def _estimated(draws: list[_Draw], web: Web) -> _Row:
         row.oracle.append(best.share - draw.truth)
         row.warned.append(bool(doubts(draw.cells, fit)))
         verdicts = [verdict for (n, k), sites in draw.cells.items() for verdict in [_verdict(n, k)] * int(sites)]
-        rate = site_rate(verdicts)
+        rate = site_rate(Counter(verdicts))
         if rate.rate is not None and rate.low is not None and rate.high is not None:
             row.judged.append((rate.rate, rate.low, rate.high, draw.truth))
     return row

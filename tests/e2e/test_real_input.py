@@ -26,7 +26,7 @@ import pytest
 from farmwatch.audit.report import AuditReport
 from farmwatch.demo.server import LoopbackWeb
 from replay.rows.site_table import read_sites
-from scoring.estimate.rate import estimate
+from scoring.rates.site_rates import site_rate
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.records import SiteState, Verdict
@@ -180,7 +180,7 @@ def show(web: Web, runs: Sequence[Figures]) -> None:
             reasons = ", ".join(f"{name} {count}" for name, count in step.reasons.most_common(6))
             print(f"    {step.name:22} {step.records:6} in, {step.done:6} done, {step.broken} broken  {reasons}")
         verdicts = Counter(row.verdict for row in f.rows)
-        rate = estimate(verdicts["llm"], len(f.rows) - verdicts["unclassifiable"], None)
+        rate = site_rate(verdicts)
         articles = sum(v.verdict == "article" for v in f.outcome.verdicts.values())
         print(
             f"    {articles} articles of {len(f.outcome.verdicts)} pages; {len(f.rows)} sites {dict(verdicts)}; {rate}"

@@ -19,10 +19,10 @@ from crawler.robots.opt_outs import opt_outs
 from crawler.robots.rules import RobotsRules, explain
 from crawler.robots.tdmrep import TdmRep
 from crawler.settings import CrawlSettings
+from crawler.sources.brave import Brave
 from crawler.sources.commoncrawl import CommonCrawl
-from crawler.sources.mojeek import Mojeek
 from crawler.sources.queries import read_queries
-from crawler.sources.settings import CommonCrawlSettings, MojeekSettings
+from crawler.sources.settings import BraveSettings, CommonCrawlSettings
 from crawler.sources.source import SourceAnswer, SourceError
 from crawler.warc.pages import pages_of
 from crawler.web.content_encoding import BadEncoding, Inflater
@@ -169,7 +169,7 @@ def hits(data: bytes, _: Path) -> None:
 
 
 def answers(data: bytes, _: Path) -> None:
-    sources = Mojeek(MojeekSettings(), "key"), CommonCrawl(CommonCrawlSettings(crawl="CC-MAIN-2024-10"))
+    sources = Brave(BraveSettings(), "key"), CommonCrawl(CommonCrawlSettings(crawl="CC-MAIN-2024-10"))
     for source in sources:
         for status in (200, 429, 500):
             try:

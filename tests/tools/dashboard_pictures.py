@@ -59,7 +59,7 @@ def value_text(value: float, unit: str) -> str:
     size, name = next(((size, name) for size, name in _BYTES if abs(value) >= size), (1, "B"))
     if unit in ("bytes", "Bps"):
         return f"{value / size:.3g} {name}{'/s' if unit == 'Bps' else ''}"
-    number = f"{value:.0f}" if value % 1 == 0 else f"{value:.2g}"
+    number = f"{value:,.0f}" if value % 1 == 0 or abs(value) >= 10 else f"{value:.2g}"
     return number + {"s": " s", "ops": "/s", "reqps": "/s"}.get(unit, "")
 
 

@@ -18,7 +18,7 @@ from farmwatch.labels.labels_file import LabelsFile
 from farmwatch.labels.session import SKIP, UNDO, Session
 from farmwatch.terminal.jsonl import STDIN, binary_input
 from farmwatch.terminal.messages import message, put, put_json, put_table
-from scoring.estimate.rate import estimate
+from scoring.estimate.intervals import Z95, wilson
 from stream.log.contract import wall_ms
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
@@ -136,11 +136,11 @@ def _put_summary(session: Session, out: Path, *, changes: bool) -> None:
     if labelled == of:
         for step in _next(session.pages[0], out):
             put(one_line(f"next: farmwatch {step}"))
-    shares = [(change, estimate(change.articles, change.pages, None)) for change in session.changes() if changes]
+    shares = [(change, wilson(change.articles, change.pages, Z95)) for change in session.changes() if changes]
     if not shares:
         return
     rows = (
-        (change.what, f"{change.articles} of {change.pages}", f"{share.rate:.0%} ({share.low:.0%}-{share.high:.0%})")
+        (change.what, f"{change.articles} of {change.pages}", f"{share.point:.0%} ({share.low:.0%}-{share.high:.0%})")
         for change, share in shares
     )
     put_table(("judged pages that are", "articles", "share of this sample, not of all flips (95% interval)"), rows)

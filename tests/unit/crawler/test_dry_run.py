@@ -19,11 +19,10 @@ NOW = 1_000_000
 A, B = "http://a.test/1", "http://a.test/2"
 
 
-def plan_of(site: Site, hits: list[Hit] | None = None, requests: int = 1, **changes: object) -> SitePlan:
+def plan_of(site: Site, hits: list[Hit] | None = None) -> SitePlan:
     """The plan of `a.test` at the site's time; the rows do not change."""
     before = dict(site.committed.rows)
-    settings = msgspec.structs.replace(site.settings, **changes)
-    plan = DryRun(settings, site.now, None).plan(site.committed, "a.test", hits or [], requests=requests)
+    plan = DryRun(site.settings, site.now, None).plan(site.committed, "a.test", hits or [])
     assert site.committed.rows == before
     return plan
 
@@ -31,36 +30,15 @@ def plan_of(site: Site, hits: list[Hit] | None = None, requests: int = 1, **chan
 def test_a_new_hit_begins_with_robots_txt_at_once() -> None:
     """An unknown site begins with robots.txt now; the plan names the page of the hit that follows."""
     plan = plan_of(Site(), hits_of(A, B))
-    assert [(each.kind, each.url, each.start_at) for each in plan.requests] == [
-        ("robots", "http://a.test/robots.txt", NOW)
-    ]
-    assert (plan.first_page, plan.queued_in["hits"], plan.new_hits, plan.waits_for) == (A, 2, 2, "")
+    assert (plan.request, plan.url, plan.start_at) == ("robots", "http://a.test/robots.txt", NOW)
+    assert (plan.first_page, plan.queued_in["hits"], plan.waits_for) == (A, 2, "")
 
 
-def test_a_site_is_followed_to_its_rest() -> None:
-    """With more requests, the plan follows the frontier's order, a delay apart, up to the day of the first re-visit."""
-    site = Site(ask_tdmrep=True, refetch_fetched_s=86_400.0)
-    plan = plan_of(site, hits_of(A, B), requests=50)
-    assert [each.url.removeprefix("http://a.test") for each in plan.requests] == [
-        "/robots.txt",
-        "/.well-known/tdmrep.json",
-        "/1",
-        "/2",
-        "/sitemap.xml",
-    ]
-    assert [each.start_at - NOW for each in plan.requests] == [0, 5000, 10_000, 15_000, 20_000]
-    assert plan.rests_until == NOW + 10_000 + 86_400_000
-
-
-def test_what_is_refused_is_told_with_the_line_that_forbids_it() -> None:
-    """URLs that robots.txt disallows, or with another port, are refused without a request; the plan has the reason."""
+def test_what_is_refused_is_told_with_its_reason() -> None:
+    """URLs that robots.txt disallows, or with another port, are refused without a request; the plan has the reasons."""
     site = begun("private/x", B, robots=b"User-agent: *\nDisallow: /private\n")
-    plan = plan_of(site, hits_of("http://a.test:81/"), requests=9)
-    assert [(each.url, each.reason, each.rule) for each in plan.refusals] == [
-        ("http://a.test:81/", "other_port", ""),
-        ("http://a.test/private/x", "robots", "line 2: Disallow: /private"),
-    ]
-    assert plan.refused == 2 and plan.requests[0].url == B
+    plan = plan_of(site, hits_of("http://a.test:81/"))
+    assert (plan.refused, plan.url) == ({"other_port": 1, "robots": 1}, B)
 
 
 def test_hits_that_are_not_crawled_are_told() -> None:
@@ -69,8 +47,7 @@ def test_hits_that_are_not_crawled_are_told() -> None:
     imported = msgspec.structs.replace(hit, imported=True)
     foreign = msgspec.structs.replace(hit, url="http://b.test/")
     plan = plan_of(Site(), [imported, foreign])
-    assert (plan.imported, len(plan.unusable), plan.requests, plan.has_row) == (1, 1, [], False)
-    assert "b.test" in plan.unusable[0] and plan.is_known
+    assert (plan.imported, plan.request, "b.test" in plan.unusable) == (1, "", True)
 
 
 def test_a_parked_site_waits_for_its_time() -> None:
@@ -81,7 +58,7 @@ def test_a_parked_site_waits_for_its_time() -> None:
     site.now += 10_000
     plan = plan_of(site)
     assert (plan.waits_for, plan.parked_why, plan.parked_until) == ("parked", "http_429", asked + 600_000)
-    assert [(each.kind, each.start_at) for each in plan.requests] == [("page", asked + 600_000)]
+    assert (plan.request, plan.start_at) == ("page", asked + 600_000)
 
 
 def test_hosts_of_a_domain_come_one_after_the_other() -> None:
@@ -91,7 +68,7 @@ def test_hosts_of_a_domain_come_one_after_the_other() -> None:
     hits = hits_of("http://x.farm.co.uk/", "http://y.farm.co.uk/", "http://z.farm.co.uk/", "http://other.test/")
     run.add(MemoryState(), hits)
     plans = run.plans()
-    assert [(plan.site, plan.at - NOW, plan.waits_for) for plan in plans] == [
+    assert [(plan.site, plan.start_at - NOW, plan.waits_for) for plan in plans] == [
         ("other.test", 2000, "begin"),
         ("x.farm.co.uk", 2000, "begin"),
         ("y.farm.co.uk", 4000, "domain"),
@@ -137,9 +114,8 @@ def test_the_plan_is_what_a_crawl_then_does(seed: int) -> None:
         while not jobs and (due := site.committed.next_due()) is not None:
             site.now = max(site.now, due)
             jobs = site.jobs(since_ms=began)
-        assert [(each.kind, each.url, each.start_at) for each in plan.requests] == [
-            (job.kind.value, job.url, site.now) for job in jobs
-        ]
+        planned = [(plan.request, plan.url, plan.start_at)] if plan.request else []
+        assert planned == [(job.kind.value, job.url, site.now) for job in jobs]
         for job in jobs:
             compared += 1
             if job.kind is RequestKind.PAGE and dice.random() < 0.3:
@@ -155,9 +131,9 @@ def test_an_address_that_is_not_public_is_asked_for_nothing(host: str) -> None:
     hits = hits_of(f"http://{host}/x")
     state = MemoryState()
     guarded = DryRun(SETTINGS, NOW, None).plan(state, host, hits)
-    assert (guarded.requests, guarded.stopped_why) == ([], "private_address")
+    assert (guarded.request, guarded.stopped_why) == ("", "private_address")
     lifted = DryRun(msgspec.structs.replace(SETTINGS, allow_private=True), NOW, None).plan(state, host, hits)
-    assert [each.kind for each in lifted.requests] == ["robots"]
+    assert lifted.request == "robots"
 
 
 def test_a_stopped_site_asks_for_nothing() -> None:
@@ -165,8 +141,7 @@ def test_a_stopped_site_asks_for_nothing() -> None:
     site = with_hits(A)
     stop = Decision(id="a.test", site="a.test", stop=True, reason="x")
     plan = DryRun(site.settings, site.now, None).plan(site.committed, "a.test", [stop])
-    assert (plan.stopped_why, plan.requests) == ("site_decided", [])
-    assert [(each.url, each.reason) for each in plan.refusals] == [(A, "site_decided")]
+    assert (plan.stopped_why, plan.request, plan.refused) == ("site_decided", "", {"site_decided": 1})
 
 
 def test_what_is_overdue_waits_one_delay_from_the_start() -> None:
@@ -174,7 +149,7 @@ def test_what_is_overdue_waits_one_delay_from_the_start() -> None:
     site = with_hits(A)
     site.now += 60_000
     plan = plan_of(site)
-    assert (plan.waits_for, plan.requests[0].start_at) == ("begin", site.now + 5000)
+    assert (plan.waits_for, plan.start_at) == ("begin", site.now + 5000)
 
 
 def test_a_page_that_is_known_is_asked_for_with_a_condition() -> None:
@@ -182,13 +157,5 @@ def test_a_page_that_is_known_is_asked_for_with_a_condition() -> None:
     site = begun(A, refetch_fetched_s=86_400.0, use_sitemaps=False, robots_ttl_s=1e9)
     site.step(headers={"etag": '"x"'})
     plan = plan_of(site)
-    assert (plan.waits_for, plan.fetched) == ("revisit", 1)
-    assert [(each.url, each.start_at, each.conditional) for each in plan.requests] == [(A, site.now + 86_400_000, True)]
-
-
-def test_the_budget_ends_a_site() -> None:
-    """The page that spends the budget is the last request; the rest is refused for the budget."""
-    site = Site(page_budget=2, use_sitemaps=False)
-    plan = plan_of(site, hits_of(*(f"http://a.test/{n}" for n in range(5))), requests=99)
-    assert [each.kind for each in plan.requests] == ["robots", "page", "page"]
-    assert plan.refused == 3 and {each.reason for each in plan.refusals} == {"budget"}
+    assert plan.waits_for == "revisit"
+    assert (plan.url, plan.start_at, plan.conditional) == (A, site.now + 86_400_000, True)

@@ -16,7 +16,7 @@ from crawler.sources.ledger import Ledger
 from crawler.sources.queries import read_queries
 from crawler.sources.searxng import Searxng
 from crawler.sources.settings import BraveSettings, SearxngSettings
-from crawler.sources.source import Query, QuotaSpent, SourceAnswer, SourceBusy, SourceRefused, SourceRequest
+from crawler.sources.source import Query, SourceAnswer, SourceBusy, SourceRefused, SourceRequest
 from crawler.sources.usage import PARK_FIRST_S, counted, next_month_s
 from stream.log.contract import Log, Message, Output
 from stream.log.errors import LogUnavailable
@@ -144,19 +144,6 @@ def test_the_quota_is_never_overdrawn_also_over_restarts(log: Log) -> None:
     desk.stop_after, desk.now = 5, 1_764_547_200 - 100.0
     desk.run(QUERIES)
     assert [moment >= 1_764_547_200 for moment in desk.asked] == [False] * 3 + [True] * 2  # 2025-12-01
-
-
-def test_a_quota_that_is_spent_is_no_failure_of_the_query(log: Log) -> None:
-    """When the quota is spent, the source waits until it renews and repeats the query."""
-    script: list[SourceAnswer | Exception] = [
-        QuotaSpent("limit", 3600.0),
-        QuotaSpent("limit", 7200.0),
-        answer(_brave()),
-    ]
-    desk = _desk(log, lambda _: script.pop(0), tries=1)
-    summary = desk.run(QUERIES[:1])
-    assert (summary.outcomes["found"], summary.ended) == (1, "")
-    assert [asked - NOON for asked in desk.asked] == [0, 3600, 10_800]
 
 
 def test_processes_beside_each_other_do_not_overdraw_a_quota(tmp_path: Path) -> None:

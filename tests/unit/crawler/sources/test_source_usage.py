@@ -22,7 +22,6 @@ from crawler.sources.usage import (
     left,
     parked,
     renewed_s,
-    spent,
     with_key,
 )
 
@@ -84,7 +83,6 @@ def test_what_the_provider_says_counts_beside_our_own_count() -> None:
     usage = counted(usage, now_s)
     assert (left(usage, SETTINGS, now_s), renewed_s(usage, SETTINGS, now_s)) == (0, now_s + 3600)
     assert left(usage, SETTINGS, now_s + 3600) == 1
-    assert left(spent(usage, now_s, 60.0), BraveSettings(), now_s) == 0
 
 
 def test_what_no_provider_can_mean_is_not_believed() -> None:
@@ -92,8 +90,6 @@ def test_what_no_provider_can_mean_is_not_believed() -> None:
     now_s = _at("2026-11-10")
     usage = answered(_after(now_s), 0, 1e15, {}, now_s)
     assert left(usage, BraveSettings(), now_s) is None
-    assert renewed_s(spent(usage, now_s, 1e15), BraveSettings(), now_s) == now_s + 31 * 86_400
-    assert renewed_s(spent(usage, now_s, 0.0), BraveSettings(), now_s) == now_s + 60
     assert renewed_s(Usage(provider_left=0, provider_reset_ms=10**18), BraveSettings(), now_s) == now_s + 31 * 86_400
 
 

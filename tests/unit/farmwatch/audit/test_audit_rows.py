@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ SHARE = f"12.5% (95% interval 3.2% to 29.3%) of 24 sites, ruleset default {DEFAU
 
 def judged(llm: int) -> str:
     """The judged share with its interval and verdicts, if this many of the sites are llm."""
-    share = short_judged(EstimateLine.of(site_rate(["llm"] * llm + ["human"] * (SITES_MADE - llm)), DirectShare()))
+    share = short_judged(EstimateLine.of(site_rate(Counter(llm=llm, human=SITES_MADE - llm)), DirectShare()))
     return f"by site verdicts alone: {share}"
 
 

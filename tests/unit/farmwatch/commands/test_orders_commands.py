@@ -108,7 +108,7 @@ def test_the_plan_leaves_an_excluded_host_out(farmwatch: Runner, url: str, tmp_p
     farmwatch("crawl", "exclude", "a.example", "--log", url)
     ran = farmwatch("crawl", "--dry-run", "--hits", str(hits), "--json", "--log", url)
     plans = {plan["site"]: plan for plan in ran.lines}
-    assert not plans["a.example"]["requests"] and plans["b.example"]["requests"]
+    assert not plans["a.example"]["request"] and plans["b.example"]["request"]
 
 
 @pytest.mark.parametrize("arguments", [["crawl", "resume"], ["crawl", "exclude", "--remove", "a.example"]])

@@ -21,7 +21,7 @@ from stream.log.contract import Output, partition_of
 from stream.schema.control import Control
 from stream.schema.records import SiteState, Verdict, encode
 from stream.schema.topics import SITES, VERDICTS
-from stream.text.checksums import SUMS
+from stream.text.checksums import SUMS, digest_of, write_sums
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Runner
 from tests.support.logs.tallied_log import (
@@ -75,6 +75,18 @@ def test_the_number_follows_from_the_bundle(world: CutoverWorld, farmwatch: Runn
     assert f"Share of LLM sites: {numbers['text']}" in (bundle / "README.md").read_text()
     verdicts = {line["site"]: line["verdict"] for line in map(json.loads, tallied_again.splitlines())}
     assert verdicts == {row["site"]: row["verdict"] for row in lines(bundle / "sites.jsonl")}
+
+
+def test_a_bundle_of_an_earlier_version_opens(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
+    """Settings that are no more stand in its file, and the share follows from the others."""
+    assert farmwatch("log", "release", "bundle", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
+    bundle = tmp_path / "bundle"
+    settings = json.loads((bundle / "settings.json").read_text())
+    settings["rate"]["errors"] = None
+    (bundle / "settings.json").write_text(json.dumps(settings))
+    (bundle / SUMS).unlink()
+    write_sums(bundle, {file.name: digest_of(file) for file in bundle.iterdir()})
+    assert farmwatch("doctor", "audit", bundle).code == Exit.OK
 
 
 def share_of(line: dict[str, Any]) -> dict[str, float]:

@@ -23,18 +23,7 @@ from stream.schema.topics import HITS
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Runner
 from tests.support.waiting import wait_until
-from tests.support.web.search_engines import (
-    BRAVE,
-    BRAVE_LIMITS,
-    MARGINALIA,
-    MOJEEK,
-    SEARXNG,
-    Answering,
-    Asked,
-    Engine,
-    Reply,
-    says,
-)
+from tests.support.web.search_engines import BRAVE, BRAVE_LIMITS, MOJEEK, SEARXNG, Answering, Asked, Engine, Reply, says
 
 pytestmark = pytest.mark.slow
 
@@ -50,12 +39,12 @@ rate = 100
 url = "{url}/brave"
 quota_month = 5
 rate = 100
-[search.mojeek]
-url = "{url}/mojeek"
+[search.json_http.mojeek]
+url = "{url}/mojeek?q={{query}}"
+items = "response.results"
+snippet = "desc"
 key_file = "mojeek.key"
-rate = 100
-[search.marginalia]
-url = "{url}/marginalia"
+key_param = "api_key"
 rate = 100
 [search.json_http.mine]
 url = "{url}/mine?q={{query}}"
@@ -63,7 +52,7 @@ key_env = "BRAVE_API_KEY"
 key_header = "X-Key"
 rate = 100
 """
-SAYS = {"/search": SEARXNG, "/mojeek": MOJEEK, "/marginalia": MARGINALIA, "/mine": SEARXNG}
+SAYS = {"/search": SEARXNG, "/mojeek": MOJEEK, "/mine": SEARXNG}
 
 
 def _engine(asked: Asked) -> Reply:
@@ -104,8 +93,8 @@ def _hits(url: str) -> list[Hit]:
 
 
 def test_several_sources_are_asked_in_one_search(farmwatch: Runner, engine: Engine, url: str) -> None:
-    """Two queries to five sources: each hit has source, query and rank, and each source has a line with its outcome."""
-    names = ["searxng", "brave", "mojeek", "marginalia", "mine"]
+    """Two queries to four sources: each hit has source, query and rank, and each source has a line with its outcome."""
+    names = ["searxng", "brave", "mojeek", "mine"]
     flags = [flag for name in names for flag in ("--source", name)]
     ran = farmwatch("hits", "search", *flags, "--queries", "queries", "--log", url)
     assert ran.code == Exit.OK, ran.err
@@ -192,7 +181,7 @@ def test_a_secret_is_never_printed(farmwatch: Runner, place: Callable[[Engine], 
         for status in (200, 401, 403, 422, 302):
             statuses.append(status)
             before = len(engine.seen)
-            for name in ("searxng", "brave", "mojeek", "marginalia", "mine"):
+            for name in ("searxng", "brave", "mojeek", "mine"):
                 ran = farmwatch("hits", "search", "--source", name, "--queries", "queries", "--log", url)
                 printed += ran.out + ran.err
             sent = [json.dumps([asked.query, dict(asked.headers)]) for asked in engine.seen[before:]]
@@ -211,7 +200,7 @@ def test_a_secret_is_never_printed(farmwatch: Runner, place: Callable[[Engine], 
         f'[search.brave]\nkey_env = "{KEY}"',
         f'[search.brave]\nkey_env = "{KEY.replace("-", "")}"',
         f'[search.brave]\nurl = "https://user:{KEY}@api.example/"',
-        f'[search.mojeek]\nurl = "https://api.example/?api_key={KEY}"',
+        f'[search.json_http.mine]\nurl = "https://api.example/?q={{query}}&api_key={KEY}"',
         f'[search.json_http.mine]\nurl = "https://api.example/?q={{query}}"\nheaders = {{ Authorization = "{KEY}" }}',
         f'[search.brave]\nkey = "{KEY}"',
         f'[search.json_http.mine]\nkey = "{KEY}"',

@@ -77,7 +77,6 @@ def test_the_file_in_the_working_folder_is_found_before_the_one_in_xdg(
         ("[measure]\ntokenizer = 'Word'\n", r"expected whitespace or words; did you mean words\? \(from .* 'Word'\)"),
         ("[tally]\nenough_articles = 0\n", r"tally\.enough_articles: expected int >= 1"),
         ("[tally]\nsprt = {clip = inf}\n", r"tally\.sprt: sprt needs a finite clip > 0 .*clip=inf"),
-        ("[rate.errors]\nllm_sites = 1\n", r"rate\.errors: .*llm_found"),
         ("[measure]\nextractor_model = 'm.json'\n", r"measure\.extractor_model: trafilatura takes no model"),
         ("[retention]\ndays = {hits = 91}\n", r"retention: days: hits are kept 90 days at most"),
         ("[score]\ndetectors = []\n", r"score\.detectors.*empty"),
@@ -278,7 +277,7 @@ def test_every_number_has_a_range(tmp_path: Path, path: str) -> None:
 
 def test_the_settings_that_are_walked_are_all_of_them() -> None:
     """The walk over settings includes numbers in optional and named tables, and all of [loop] and [up]."""
-    named = {"tally.sprt.clip", "rate.errors.llm_sites", "search.json_http.count", "score.pair.max_tokens"}
+    named = {"tally.sprt.clip", "search.json_http.count", "score.pair.max_tokens"}
     assert named <= SETTINGS.keys()
 
 

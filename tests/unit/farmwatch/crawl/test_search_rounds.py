@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from crawler.sources.brave import Brave
-from crawler.sources.marginalia import Marginalia
-from crawler.sources.settings import BraveSettings, MarginaliaSettings, SearchSettings
+from crawler.sources.json_http import JsonHttp
+from crawler.sources.settings import BraveSettings, JsonHttpSettings, SearchSettings
 from crawler.sources.source import Query, Source, SourceRequest
 from farmwatch.config.config import Config
 from farmwatch.crawl.search_rounds import SearchRunner
@@ -47,13 +47,17 @@ class _AwayLog(MemoryLog):
 
 
 def _runner(log: MemoryLog, engine: Engine, tmp_path: Path, every_s: int | None) -> SearchRunner:
-    search = SearchSettings(brave=BraveSettings(rate=100.0), marginalia=MarginaliaSettings(url=engine.url, rate=100.0))
+    search = SearchSettings(brave=BraveSettings(rate=100.0), json_http={"mine": _mine(engine)})
     (tmp_path / "queries").write_text("garden\n")
     return SearchRunner(Config(search=search), log, tmp_path, tmp_path / "queries", every_s, as_json=True)
 
 
-def _sources(engine: Engine) -> list[Brave | Marginalia]:
-    return [_Broken(BraveSettings(), "key"), Marginalia(MarginaliaSettings(url=engine.url), "key")]
+def _mine(engine: Engine) -> JsonHttpSettings:
+    return JsonHttpSettings(url=f"{engine.url}/?q={{query}}", items="web.results", rate=100.0)
+
+
+def _sources(engine: Engine) -> list[Brave | JsonHttp]:
+    return [_Broken(BraveSettings(), "key"), JsonHttp("mine", _mine(engine), "")]
 
 
 async def _run_until(runner: SearchRunner, sources: Sequence[Source], done: Callable[[], bool]) -> int:
@@ -82,12 +86,12 @@ def test_a_bug_in_one_source_does_not_end_the_others(
     with Engine(lambda _: says(BRAVE)) as engine:
         with pytest.raises(ZeroDivisionError):
             asyncio.run(_runner(log, engine, tmp_path, None).run_once(_sources(engine), QUERIES))
-        assert '"source": "marginalia"' in capsys.readouterr().out
+        assert '"source": "mine"' in capsys.readouterr().out
         runner = _runner(log, engine, tmp_path, 3600)
 
         def done() -> bool:
             detail = runner.health().detail
-            return "brave: failed" in detail and "marginalia: next round" in detail
+            return "brave: failed" in detail and "mine: next round" in detail
 
         assert asyncio.run(_run_until(runner, _sources(engine), done)) == Exit.OK
 

@@ -14,6 +14,7 @@ import pytest
 
 from crawler.frontier.rows import CLOCK_KEY, ClockRow, pack
 from farmwatch.config.config import Config, load
+from farmwatch.config.member_names import claimed_name, names_folder
 from farmwatch.doctor import log_checks, machine_checks
 from farmwatch.doctor.check_result import CheckResult, CheckState
 from farmwatch.doctor.checks import examine
@@ -26,6 +27,7 @@ from scoring.pair.check import PairCheck
 from stream.log.contract import Output, StateChange, Topic
 from stream.opening import open_log
 from stream.schema.records import Page, encode
+from stream.schema.roles import Role
 from stream.schema.topics import FRONTIER_STORE, HITS, PAGES, RATES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import Runner
@@ -123,10 +125,15 @@ def test_a_disk_that_is_full_or_read_only_is_told(configure: Configure, monkeypa
 
 
 def test_ports_are_tried(configure: Configure) -> None:
-    """A port in use may be farmwatch's own: a warning."""
+    """A port in use is a warning, unless a running role of this log holds it."""
     with socket.create_server(("127.0.0.1", 0)) as holder:
-        found = _found(configure(f"metrics.port={holder.getsockname()[1]}"), "ports")
-    assert (found.state, "(crawl)" in found.found, "metrics.port" in found.mend) == (WARN, True, True)
+        config = configure(f"metrics.port={holder.getsockname()[1]}")
+        found = _found(config, "ports")
+        assert (found.state, "(crawl)" in found.found, "metrics.port" in found.mend) == (WARN, True, True)
+        names_folder(config).mkdir()
+        with claimed_name(names_folder(config), [Role.CRAWL]):
+            found = _found(config, "ports")
+    assert (found.state, found.found) == (OK, "served by the running crawl")
 
 
 def test_a_stranger_among_the_packages_is_a_fail(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:

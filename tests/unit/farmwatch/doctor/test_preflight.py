@@ -230,7 +230,9 @@ def test_a_taken_port_is_said_before_a_role_starts(
         ran = farmwatch(*command.split(), "--log", finished, "--set", f"metrics.port={port}")
     assert (ran.code, starts) == (Exit.UNAVAILABLE, [])
     (line,) = [line for line in ran.err.splitlines() if line.startswith("farmwatch: ")]
-    assert line.startswith(f"farmwatch: metrics.port: cannot serve on 127.0.0.1:{port}: ")
+    assert line.startswith(
+        f"farmwatch: 127.0.0.1:{port} is in use by another process: stop it, or set metrics.port to "
+    )
 
 
 @pytest.mark.parametrize("taken", ["by another program", "by the metrics of the console"])
@@ -246,4 +248,4 @@ def test_a_taken_port_of_the_console_is_said(
             settings.append(f"metrics.port={port - list(Role).index(Role.CONSOLE)}")
         ran = farmwatch("up", "--role", "console", "--log", finished, *(f"--set={setting}" for setting in settings))
     assert (ran.code, starts) == (Exit.UNAVAILABLE if taken == "by another program" else Exit.USAGE, [])
-    assert f"console.port: cannot serve on 127.0.0.1:{port}: " in ran.err
+    assert f"127.0.0.1:{port} is in use by another process: stop it, or set console.port to " in ran.err

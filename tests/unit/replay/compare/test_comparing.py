@@ -26,7 +26,6 @@ from replay.compare.comparison import (
 )
 from replay.compare.run_pair import ComparedRun, SiteRows, in_same_terms
 from replay.rows.site_table import compared_row, read_rows
-from scoring.estimate.error_counts import ErrorCounts
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import rate_lines
 from scoring.stages.site_tally import term_key
@@ -356,19 +355,6 @@ def test_verdicts_before_heartbeats_are_found(log: Log) -> None:
     log.append(beats)
     found = compared(log)
     assert (found.b.digest, found.b.verdicts) == (RULESETS[B].digest, len(PAGES))
-
-
-def test_judged_shares_are_corrected_by_configured_counts(log: Log) -> None:
-    """With configured error counts both judged shares are corrected; their change is of the plain ones."""
-    sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
-    put_run(log, A, RULESETS[A], PAGES, sites)
-    put_run(log, B, RULESETS[B], PAGES, {**sites, "s13.example": "llm"})
-    errors = ErrorCounts(llm_sites=50, llm_found=40, human_sites=50, human_cleared=48)
-    found = compared(log, errors=errors)
-    plain = change(found, "site_rate")
-    assert (plain.a, plain.b) == (12 / 40, 13 / 40)
-    assert found.a.judged.method == "corrected"
-    assert found.a.judged.share is not None and found.a.judged.share > 12 / 40
 
 
 def test_rates_are_corrected_by_the_canaries_of_each_run(log: Log) -> None:

@@ -27,7 +27,7 @@ def point(at: int, group: str = "", by: str = "", verdicts: Sequence[str] = ("ll
 def test_a_point_holds_rate_interval_and_counts() -> None:
     """A point has all numbers of a group's rate, with its versions."""
     found = point(5, "file", "source")
-    rate = site_rate(["llm", "human"])
+    rate = site_rate(Counter(["llm", "human"]))
     assert (found.rate, found.low, found.high) == (rate.rate, rate.low, rate.high)
     assert (found.llm, found.human, found.undecided, found.unclassifiable, found.mixed) == (1, 1, 0, 0, 1)
     assert (found.at, found.by, found.group, found.method, found.ruleset) == (5, "source", "file", "uncorrected", "r")

@@ -10,7 +10,6 @@ import pytest
 from farmwatch.commands.answers.rate import RateSplit
 from farmwatch.share.cut_options import read_days, read_ranks
 from farmwatch.share.words import line_fields
-from scoring.estimate.error_counts import ErrorCounts
 from scoring.estimate.remarks import RemarkKind
 from scoring.rates.cuts import Cut
 from scoring.rates.groups import SPLITS
@@ -197,14 +196,6 @@ def test_canaries_never_count_and_correct_the_rate() -> None:
                 counts = {"llm_sites": 20, "llm_found": 18, "human_sites": 20, "called": 1}
                 assert counts.items() <= dict(correction.facts).items()
                 assert (correction in with_them.judged_remarks) == (not by)
-
-
-def test_the_configuration_comes_before_the_canaries() -> None:
-    """Configured error counts take precedence over canaries."""
-    errors = ErrorCounts(llm_sites=50, llm_found=49, human_sites=50, human_cleared=50)
-    query = RateQuery(settings=RateSettings(errors=errors), now_ms=10**12)
-    (line,), (without,) = rate_lines([*ROWS, *_canaries(18, 19)], query), rate_lines(ROWS, query)
-    assert (line.judged_method, line.judged_share) == ("corrected", without.judged_share)
 
 
 @pytest.mark.parametrize(
