@@ -44,7 +44,7 @@ TREES = 10
 def classes_of(
     words: Words, nodes: Sequence[Node], cross: int, method: Method, learner: Learner | None = None
 ) -> list[NodeClass]:
-    """The class of each node; `learner`: another than the method's. Raises MissingExtra.
+    """The class of each node; `learner`: another than the method's.
 
     Under every learner, a page has T002's classes if its valid nodes are all of one class. So has one of more than
     MOST_LEARNED nodes: the time of neighbours is the square. Nodes with equal features and different classes teach
