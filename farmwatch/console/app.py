@@ -64,7 +64,7 @@ def application(console: Console, access: Access, request_s: float = _REQUEST_S)
     """The application; every answer passes `access`. A request, and the sending of its answer, may take `request_s`."""
     templates = _environment(access, console)
     app = web.Application(middlewares=[_guard(access, templates, request_s)], client_max_size=64 * 1024)
-    of_sites = ("search", "verdict", "source", "detector", "least", "label", "sort", "reverse", "after")
+    of_sites = ("search", "verdict", "source", "least", "label", "sort", "reverse", "after")
     views = {  # the name is that of the address, with .json of its twin, and of the template
         "answer": View(console.answer, ("by",), console.answer),
         "flow": View(console.state.flow),

@@ -229,7 +229,7 @@ def test_sites_are_searched_sorted_and_paged(tmp_path: Path) -> None:
 def test_totals_and_facets_are_those_of_the_sites(finished: str, tmp_path: Path) -> None:
     """The numbers beside each choice are of the sites that it would leave; the file has all rows, and no formula."""
     rows = [
-        SiteState(id=site, site=site, verdict=verdict, articles=3, scored=n % 2, detector=f"d{n % 2}", sources=["=1+1"])
+        SiteState(id=site, site=site, verdict=verdict, articles=3, scored=n % 2, sources=["=1+1"])
         for n, (site, verdict) in enumerate(
             [("c.example", "llm"), ("d.example", "undecided"), ("e.example", "unclassifiable"), ("f.example", "llm")]
         )
@@ -246,7 +246,7 @@ def test_totals_and_facets_are_those_of_the_sites(finished: str, tmp_path: Path)
     facets = every.json["facets"]
     assert facets["total"]["sites"] == len(every.json["sites"]) == sum(facets["verdict"].values())
     assert facets["total"]["articles"] == sum(row["articles"] for row in every.json["sites"])
-    assert facets["verdict"]["llm"] == 2 and facets["source"]["=1+1"] == 4 and facets["detector"]["d1"] == 2
+    assert facets["verdict"]["llm"] == 2 and facets["source"]["=1+1"] == 4
     written = list(csv.DictReader(io.StringIO(file.text)))
     assert [row["site"] for row in written] == [row["site"] for row in llm.json["sites"]]
 
