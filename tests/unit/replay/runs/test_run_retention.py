@@ -128,7 +128,7 @@ def test_maintenance_keeps_unread_records_of_live(world: CutoverWorld) -> None:
 def test_a_stopped_replay_that_holds_records_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, farmwatch: Runner
 ) -> None:
-    """`topics`, `runs`, `doctor` and `status` name the topics with old records that are kept for it alone."""
+    """`runs`, `doctor` and `status` name the topics with old records that are kept for it alone."""
     with cutover_world("embedded", tmp_path, monkeypatch) as world:
         world.begin_live()
         now, url = world.log, world.config.log.url
@@ -138,12 +138,12 @@ def test_a_stopped_replay_that_holds_records_says_so(
         world.work("judge", JudgeStage(load_ruleset("default")))
         half = world.begin("half")
         assert topics_held(world.log, world.control(), half, wall_ms()) == [FEATURES]
-        for command in ("log topics", "runs", "doctor", "status"):
+        for command in ("runs", "doctor", "status"):
             ran = farmwatch(*command.split(), "--log", url)
             assert "retention keeps old records of features" in ran.out + ran.err, command
         put_rows(world.log, msgspec.structs.replace(half, state=RunStatus.CANCELLED))
         assert topics_held(world.log, world.control(), half, wall_ms()) == []
-        assert "retention keeps" not in farmwatch("log", "topics", "--log", url).err
+        assert "retention keeps" not in farmwatch("runs", "--log", url).err
 
 
 def test_topics_with_only_new_unread_records_are_left_out(world: CutoverWorld) -> None:
