@@ -1,4 +1,4 @@
-"""A log without its forgotten hosts: the one place at which readers no longer see them.
+"""A log without its forgotten hosts and the hits of undone imports: the one place at which readers do not see them.
 
 A record of a forgotten host reads as a tombstone without a key, so offsets have no gap. Appended records of such a host
 are dropped. When a host is forgotten, each member drops what it has read and cached, deletes the host's state in its
@@ -18,7 +18,8 @@ from stream.log.contract import NO_HEADERS, At, Commit, Log, Member, Message, Ou
 from stream.log.errors import Fenced, LogUnavailable
 from stream.log.forwarding import ForwardingLog, ForwardingMember
 from stream.schema.forgotten import Forgotten, site_of_key
-from stream.schema.topics import CONTROL, RATES
+from stream.schema.imports import Imports, import_of
+from stream.schema.topics import CONTROL, HITS, RATES
 
 Sweep = Callable[[StateReader, Callable[[str], bool]], Sequence[StateChange]]
 """From state, and whether a site is forgotten: the changes that remove such sites."""
@@ -65,15 +66,17 @@ class _Mask:
         self._look_s = look_s
         self._lock = threading.Lock()
         self.forgotten = Forgotten(log)
+        self._imports = Imports(log)
         self._looked_at = time.monotonic()
 
     def look(self) -> int:
-        """The version of the ledger; 0 while no host is forgotten. While the log is away, the last known one."""
+        """The version of the ledger and of undone imports; 0 without any. While the log is away, the last known one."""
         if time.monotonic() - self._looked_at >= self._look_s:
             with self._lock, suppress(LogUnavailable):
                 self.forgotten.refresh()
+                self._imports.refresh()
             self._looked_at = time.monotonic()
-        return self.forgotten.version
+        return self.forgotten.version + len(self._imports.undone)
 
     def covers(self, record: Message | Output) -> bool:
         """Whether the record is of a forgotten host."""
@@ -81,7 +84,8 @@ class _Mask:
 
     def blank(self, message: Message) -> Message:
         """The message, or a tombstone in its place."""
-        if not self.covers(message):
+        is_undone = message.topic == HITS and import_of(message.headers) in self._imports.undone
+        if not (is_undone or self.covers(message)):
             return message
         return replace(message, key=b"", value=None, headers=NO_HEADERS, damage="", may_return=False)
 

@@ -128,7 +128,6 @@ class DecisionReason(enum.StrEnum):
     NO_RULE = "no_rule"  # no rule of our group matches
     NO_GROUP = "no_group"  # no group names us or `*`
     ROBOTS_TXT = "robots_txt"  # itself is always allowed
-    UNREACHABLE = "unreachable"  # robots.txt cannot be read: nothing is allowed (RFC 9309 section 2.3.1.4)
     TOO_COSTLY = "too_costly"  # more wildcards than are tried, or more rules than are kept
 
 

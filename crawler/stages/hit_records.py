@@ -102,9 +102,9 @@ class HitBatch:
         self._bytes = 0
         self.hits = 0
 
-    def add(self, hit: Hit) -> None:
+    def add(self, hit: Hit, headers: Headers = NO_HEADERS) -> None:
         self.hits += 1
-        self._put("", HITS, hit.site, encode(hit))
+        self._put("", HITS, hit.site, encode(hit), headers)
 
     def add_page(self, archived: ArchivedPage) -> bool:
         """Add a page and its hit; False if the batch has them already."""

@@ -2,13 +2,12 @@
 
 warcio has no bound on a line, a header or a chunk, and stops at the first broken gzip member. This reader reports a
 broken record and continues at the next line that begins one: in the same gzip member, which may hold a whole file, or
-in the uncompressed file. Behind a broken member it continues at the next one that begins a record.
+in the uncompressed file. Behind a broken member it continues at the next one that begins a record. A record whose
+Content-Length reaches over others costs these too.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 import zlib
 from collections.abc import Collection, Iterator
@@ -24,7 +23,6 @@ _BLANK = b"\r\n\r\n"  # after a block
 _MAGIC = b"\x1f\x8b\x08"  # gzip (RFC 1952) with deflate, its only method
 _LOOK_BACK_BYTES = 65_540  # a stored block of deflate: a cut member swallows this much of the next
 _VERSIONS = (b"WARC/1.0", b"WARC/1.1")
-_DIGESTS = {"sha1": 20, "sha256": 32, "md5": 16}  # algorithm -> bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,53 +83,19 @@ def _read(bytes_: _Bytes, start: int, wanted: Collection[str]) -> WarcRecord:
     if not (length.isascii() and length.isdigit() and len(length) <= 18):
         raise _Broken("a record without a usable Content-Length")
     is_wanted = headers.get("warc-type", "") in wanted
-    digest = _Digest(headers.get("warc-block-digest", "") if is_wanted else "")
     kept: list[bytes] = []
-    room = BLOCK_CAP_BYTES
+    room = BLOCK_CAP_BYTES if is_wanted else 0
     left = int(length)
-    try:
-        while left:
-            piece = bytes_.take(min(left, _PIECE_BYTES))
-            if not piece:
-                raise _Broken(f"the record ends {left} bytes before its Content-Length")
-            left -= len(piece)
-            digest.update(piece)
-            if room:
-                kept.append(piece[:room])
-                room -= len(kept[-1])
-        bytes_.end_record()
-    except _Broken:
-        bytes_.give_back(kept)  # its Content-Length may have reached into other records
-        raise
-    if not digest.matches():
-        raise _Broken("the block does not match its WARC-Block-Digest")
-    return WarcRecord(start, headers, b"".join(kept) if is_wanted else b"", is_wanted and int(length) > BLOCK_CAP_BYTES)
-
-
-class _Digest:
-    """A WARC-Block-Digest, base 32 or hexadecimal; unknown algorithms and forms are not checked."""
-
-    def __init__(self, said: str) -> None:
-        algorithm, _, value = said.partition(":")
-        self._asked = b""
-        size = _DIGESTS.get(algorithm.lower().replace("-", ""), 0)
-        try:
-            if size and len(value) == 2 * size:
-                self._asked = bytes.fromhex(value)
-            elif size:
-                self._asked = base64.b32decode(value + "=" * (-len(value) % 8), casefold=True)
-        except ValueError:
-            pass
-        self._sum: Any = None
-        if len(self._asked) == size and size:
-            self._sum = hashlib.new(algorithm.lower().replace("-", ""), usedforsecurity=False)
-
-    def update(self, piece: bytes) -> None:
-        if self._sum is not None:
-            self._sum.update(piece)
-
-    def matches(self) -> bool:
-        return self._sum is None or self._sum.digest() == self._asked
+    while left:
+        piece = bytes_.take(min(left, _PIECE_BYTES))
+        if not piece:
+            raise _Broken(f"the record ends {left} bytes before its Content-Length")
+        left -= len(piece)
+        if room:
+            kept.append(piece[:room])
+            room -= len(kept[-1])
+    bytes_.end_record()
+    return WarcRecord(start, headers, b"".join(kept), is_wanted and int(length) > BLOCK_CAP_BYTES)
 
 
 class _Bytes:
@@ -147,35 +111,22 @@ class _Bytes:
         self._past = b""  # last inflated input of the current gzip member
         self._damage = ""  # its fault
         self._searched_to = offset  # where members were searched for after the last damage
-        self._back = memoryview(b"")  # given back and not ready again yet
-        self._gap_bytes = 0  # that follow those, and were not kept
-        self._behind = b""  # the gap, and ready
-        self._made = 0  # bytes that were ready, without those that are given back
-        self._block_at = 0  # how many they were before the block of the current record
-        self._given_to = 0  # and behind the last block that was given back
         self.record_offset = offset
 
     def begin(self) -> bool:
         """Whether another record follows; skips the blank lines before it."""
         while not self._ready:
-            if self._inflate is None and not self._back and not self._gap_bytes:
+            if self._inflate is None:
                 self.record_offset = self._at
                 if not self._raw and not self._read():
                     return False
             try:
-                if self._gap_bytes and not self._back:  # go to the next record behind the bytes that were not kept
-                    self._ready, self._behind = self._behind, b""
-                    self._made += self._gap_bytes + len(self._ready)
-                    self._gap_bytes = 0
-                    self._next_line()
-                else:
-                    self._fill()
+                self._fill()
             except _Broken:
                 return True  # `head` says so
             self._ready = self._ready.lstrip(b"\r\n")
         if not self._is_gzip:
-            ahead = len(self._ready) + len(self._back) + self._gap_bytes + len(self._behind)
-            self.record_offset = self._at - ahead
+            self.record_offset = self._at - len(self._ready)
         return True
 
     def head(self) -> bytes:
@@ -190,7 +141,6 @@ class _Bytes:
             if ends:
                 end, blank_bytes = min(ends)
                 head, self._ready = self._ready[:end], self._ready[end + blank_bytes :]
-                self._block_at = self._made - len(self._ready)
                 return head
             if len(self._ready) >= _HEAD_CAP_BYTES or not self._more():
                 self._ready = self._ready[1:]  # the search for the next record passes this one
@@ -212,55 +162,27 @@ class _Bytes:
             raise _Broken("the record continues behind its Content-Length")
         self._ready = self._ready.lstrip(b"\r\n")
 
-    def give_back(self, block: Collection[bytes]) -> None:
-        """Take back what was kept of the current block, unless a part was given back before: that bounds the time.
-
-        If not all of it was kept, a record of that part ends there at the latest, as at the end of a file.
-        """
-        if self._block_at >= self._given_to:
-            self._given_to = self._made - len(self._ready)
-            self._back = memoryview(b"".join(block))
-            self._gap_bytes = self._given_to - self._block_at - len(self._back)
-            if not self._gap_bytes:
-                self._back = memoryview(b"".join([self._back, self._ready]))
-            else:
-                self._behind = self._ready
-            self._made = self._block_at
-            self._ready = b""
-
     def resume(self) -> None:
         """Skip a broken record: to the next line or member that begins one, or to the end of the stream."""
         with suppress(_Broken):
             if not self._damage:
                 self._next_line()
         if self._damage:
-            self._ready, self._back, self._gap_bytes, self._behind = b"", memoryview(b""), 0, b""
+            self._ready = b""
             self._next_member()
 
     def _more(self) -> bool:
-        """Read more bytes of the same member, or file; False at its end, or at a gap. Raises _Broken."""
-        if not self._back:
-            if self._gap_bytes:
+        """Read more bytes of the same member, or file; False at its end. Raises _Broken."""
+        if self._is_gzip:
+            if self._inflate is None:
                 return False
-            if self._is_gzip:
-                if self._inflate is None:
-                    return False
-            elif not self._raw and not self._read():
-                return False
+        elif not self._raw and not self._read():
+            return False
         self._fill()
         return True
 
     def _fill(self) -> None:
         """Make a piece ready, which may be empty at the end of a member. Raises _Broken."""
-        before = len(self._ready)
-        if self._back:
-            self._ready += self._back[:_PIECE_BYTES]
-            self._back = self._back[_PIECE_BYTES:]
-        else:
-            self._inflate_piece()
-        self._made += len(self._ready) - before
-
-    def _inflate_piece(self) -> None:
         if not self._raw and not self._read():
             self._break("the file ends within a gzip member")
         if self._is_gzip is None:

@@ -26,7 +26,7 @@ HIT_NAMES: Names = {
     "query": ("keyword", "search term", "search query", "term", "phrase", "top queries"),
     "rank": ("position", "current position", "rank absolute", "average position", "avg position"),
     "engine": ("search engine",),
-    "fetched_at": ("timestamp", "date", "time"),
+    "fetched_at": ("timestamp", "date", "time", "datetime", "current date", "updated", "last update"),
     "title": ("page title",),
     "snippet": ("description",),
     **dict.fromkeys(("query_id", "source", "result_page"), ()),

@@ -5,7 +5,7 @@
 | begins with `{` | JSONL |
 | names the needed column in its first line, or with others in one of its first | CSV with `,`, `;`, tab or `|` |
 | begins as a CSV without that column | nothing; one report |
-| is packed, Excel, UTF-16, a JSON array | nothing; one report that names it |
+| is packed, Excel, UTF-16, a JSON array or object of several lines | nothing; one report that names it |
 | is anything else | a list |
 
 Blank lines, lines that begin with `#` and Excel's `sep=;` come before the first line; other lines above a header are
@@ -41,6 +41,7 @@ _OTHER_KINDS = [  # how the file begins, and the message
     (rb"\x28\xb5\x2f\xfd", "it looks like a zstd file: end its name in .zst, such as .csv.zst"),
     (rb"PK\x03\x04|\xd0\xcf\x11\xe0", "it looks like an Excel or zip file: save the table as CSV"),
     (rb"\xff\xfe|\xfe\xff|.?\x00", "it looks like UTF-16: save it as UTF-8"),
+    (rb"\s*\{\s*$", "it looks like a JSON object over several lines: write one JSON object a line"),
     (rb"\s*\[\s*(?:[{\]]|$|\"[^\"]*\"\s*[,\]])", "it looks like a JSON array: write one JSON object a line"),
 ]
 

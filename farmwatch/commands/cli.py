@@ -42,6 +42,8 @@ _COMMANDS: dict[
             "add": ("hits.add:add", "Append search results from files."),
             "search": ("hits.search:search", "Append search results by asking search engines."),
             "list": ("hits.listed:list_hits", "One row per search result in the log."),
+            "imports": ("hits.imports:imports", "The files that were added."),
+            "undo": ("hits.imports:undo", "Take back a file that the crawl has not read."),
         },
         "review": {
             "draw": ("review.draw:draw", "Draw sites at random for people to label; the share then rests on them."),
@@ -79,7 +81,7 @@ _COMMANDS: dict[
     },
 }
 _GROUPS = {  # command with commands -> its line in the list
-    "hits": "Search results: add files, ask engines, list them.",
+    "hits": "Search results: add files, take one back, ask engines, list them.",
     "review": "Known truth: labels by people, a panel of sites, canaries.",
     "log": "The topics, dead letters, backups, exports and releases.",
     "lab": "Detectors and models: list, calibrate, learn. Single stages as pipes: a JSON object a line.",

@@ -54,6 +54,21 @@ def claimed_name(folder: Path, roles: Sequence[str], host: str | None = None, *,
         yield name
 
 
+def running_roles(folder: Path) -> set[str]:
+    """The roles that processes of this machine run on the log of the folder, by the process ids in their locks."""
+    return {file.name.partition("-")[0] for file in (folder / _FOLDER).glob("*.lock") if _is_alive(file)}
+
+
+def _is_alive(file: Path) -> bool:
+    try:
+        os.kill(int(file.read_text()), 0)
+    except PermissionError:  # another user's
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 def _smallest_free(place: Path, machine: str, roles: Sequence[str], *, alone: bool) -> tuple[str, ExitStack]:
     for number in count(1):
         name = f"{machine}-{number}"

@@ -13,7 +13,7 @@ from crawler.web.exclusions import exclusion_of, is_boundless
 from crawler.web.urls import site_of
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
-from farmwatch.console.jobs import Jobs, Say
+from farmwatch.console.jobs import FORGET, Jobs, Say
 from farmwatch.console.replays import Replays
 from farmwatch.console.run_pages import RunPages
 from farmwatch.crawl.orders import order_exclusions, order_pause
@@ -78,7 +78,7 @@ def forget(desk: Desk, form: Form) -> str:
     def work(say: Say) -> str:
         return forget_hosts(desk.config, [host], say, sure=True).text(desk.config.crawl.warc_folder)
 
-    begun = desk.jobs.start(("forget", host), f"Forgetting {host}", work)
+    begun = desk.jobs.start((FORGET, host), f"Forgetting {host}", work)
     return "/crawl" if begun else f"/crawl?{ALREADY}"
 
 

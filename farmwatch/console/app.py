@@ -64,7 +64,7 @@ def application(console: Console, access: Access, request_s: float = _REQUEST_S)
     """The application; every answer passes `access`. A request, and the sending of its answer, may take `request_s`."""
     templates = _environment(access, console)
     app = web.Application(middlewares=[_guard(access, templates, request_s)], client_max_size=64 * 1024)
-    of_sites = ("search", "verdict", "source", "detector", "least", "label", "sort", "reverse", "after")
+    of_sites = ("search", "verdict", "source", "least", "label", "sort", "reverse", "after")
     views = {  # the name is that of the address, with .json of its twin, and of the template
         "answer": View(console.answer, ("by",), console.answer),
         "flow": View(console.state.flow),
@@ -88,14 +88,18 @@ def application(console: Console, access: Access, request_s: float = _REQUEST_S)
         for add in (app.router.add_get, app.router.add_post, partial(app.router.add_route, "*"))
     )
     get("/", _to_answer)
+
+    def serve(path: str, view: View, kind: str, load: Load) -> None:
+        get(path, partial(_served, view._replace(load=load), kind, templates, console.version))
+
     for name, view in views.items():
-        get(f"/{name}", partial(_html, f"{name}.html", view, templates, console.version))
-        get(f"/{name}.json", partial(_twin, view))
+        serve(f"/{name}", view, "text/html", view.load)
+        serve(f"/{name}.json", view, "application/json", view.load)
         if view.whole is not None:
-            file = view._replace(load=partial(_with_file, name, view.whole))
-            get(f"/{name}.csv", partial(_csv, name, file, templates))
+            serve(f"/{name}.csv", view, "text/csv", partial(_csv, name, view.whole))
     for name, drawing in DRAWINGS.items():
-        get(f"/{name}.svg", partial(_picture, drawing, views[drawing.view], templates))
+        view = views[drawing.view]
+        serve(f"/{name}.svg", view, "image/svg+xml", partial(_picture, drawing, view.load))
     for name, kind in _STATIC.items():
         get(f"/static/{name}", partial(_static, name, kind))
     get(EVENTS, events(console.version, console.stopped))
@@ -244,43 +248,30 @@ async def _to_answer(_: web.Request) -> web.Response:
     raise web.HTTPSeeOther("/answer")
 
 
-async def _html(
-    template: str, view: View, templates: Environment, version: Callable[[], int], request: web.Request
+async def _served(
+    view: View, kind: str, templates: Environment, version: Callable[[], int], request: web.Request
 ) -> web.Response:
+    """A page, or its twin, or a file of this `kind` with what its data has in `file`; or why it cannot be shown."""
     shown = version()  # before what it shows
     status, data = await _load(view, request)
-    name = {200: template, 202: "working.html"}.get(status, "refused.html")
+    if kind == "application/json":
+        return web.json_response(data, status=status, dumps=partial(json.dumps, ensure_ascii=False))
+    if kind != "text/html" and status == 200:
+        headers = {"Content-Disposition": f'attachment; filename="farmwatch-{request.path.strip("/")}"'}
+        return web.Response(text=data["file"], content_type=kind, headers=headers)
+    name = {200: f"{request.path.strip('/')}.html", 202: "working.html"}.get(status, "refused.html")
     came_from = _before(request).raw_path_qs
     return _page(name, templates, {**data, "version": shown, "came_from": came_from}, request, status)
 
 
-async def _twin(view: View, request: web.Request) -> web.Response:
-    status, data = await _load(view, request)
-    return web.json_response(data, status=status, dumps=partial(json.dumps, ensure_ascii=False))
-
-
-def _with_file(name: str, load: Load, query: Query) -> Data:
+def _csv(name: str, load: Load, query: Query) -> Data:
     return {"file": csv_of(name, load(query))}
 
 
-async def _csv(name: str, view: View, templates: Environment, request: web.Request) -> web.Response:
-    """All rows of a list under the names of its JSON twin, from where the page begins."""
-    status, data = await _load(view, request)
-    if status != 200:
-        return _page("refused.html", templates, data, request, status)
-    headers = {"Content-Disposition": f'attachment; filename="farmwatch-{name}.csv"'}
-    return web.Response(body=data["file"], content_type="text/csv", charset="utf-8", headers=headers)
-
-
-async def _picture(drawing: Drawing, view: View, templates: Environment, request: web.Request) -> web.Response:
-    """A picture of a page as a file."""
-    status, data = await _load(view, request)
-    if status != 200:
-        return _page("working.html" if status == 202 else "refused.html", templates, data, request, status)
-    if not (picture := drawing.save(data)):
-        raise web.HTTPNotFound
-    headers = {"Content-Disposition": f'attachment; filename="farmwatch-{request.path.strip("/")}"'}
-    return web.Response(text=saved(picture), content_type="image/svg+xml", headers=headers)
+def _picture(drawing: Drawing, load: Load, query: Query) -> Data:
+    if picture := drawing.save(load(query)):
+        return {"file": saved(picture)}
+    raise NotFound("there is nothing to draw yet")
 
 
 async def _load(view: View, request: web.Request) -> tuple[int, Data]:

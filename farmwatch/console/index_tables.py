@@ -25,7 +25,6 @@ SORTED = ("verdict", "hits", "pages", "articles", "scored", "flagged", "updated_
 _ORDERS = "CREATE INDEX site_by_site ON site (site, state, articles) WHERE NOT_CANARY;" + "".join(
     f"CREATE INDEX site_by_{column} ON site ({column}, site, state, articles) WHERE NOT_CANARY;" for column in SORTED
 )
-_OF_ROW = (*SORTED, "detector")
 # All rows of a site stand together: they are written, read and forgotten together.
 _TABLES = (
     """
@@ -34,7 +33,7 @@ CREATE TABLE position (topic TEXT, partition INTEGER, next INTEGER NOT NULL, PRI
     WITHOUT ROWID;
 CREATE TABLE site (id INTEGER PRIMARY KEY, site TEXT NOT NULL UNIQUE, verdict TEXT NOT NULL, hits INTEGER NOT NULL,
     pages INTEGER NOT NULL, articles INTEGER NOT NULL, scored INTEGER NOT NULL, flagged INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL, detector TEXT NOT NULL, sources TEXT NOT NULL, row BLOB NOT NULL,
+    updated_at INTEGER NOT NULL, sources TEXT NOT NULL, row BLOB NOT NULL,
     state TEXT AS (CASE WHEN verdict IN ('llm', 'human') THEN verdict WHEN scored THEN 'open' ELSE 'not judged' END));
 SITE_ORDERS
 CREATE VIRTUAL TABLE name USING fts5 (site, content = 'site', content_rowid = 'id', tokenize = 'trigram');
@@ -105,11 +104,11 @@ def _take_sites(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
     gone = [[key.decode(errors="replace")] for key, (_, row) in rows.items() if row is None]
     db.executemany("DELETE FROM site WHERE site = ?", gone)
     values = (
-        (row.site, *(getattr(row, name) for name in _OF_ROW), to_json(row.sources).decode(), message.value)
+        (row.site, *(getattr(row, name) for name in SORTED), to_json(row.sources).decode(), message.value)
         for message, row in rows.values()
         if row is not None
     )
-    names = (*_OF_ROW, "sources", "row")
+    names = (*SORTED, "sources", "row")
     query = f"""
         INSERT INTO site (site, {", ".join(names)}) VALUES (?{", ?" * len(names)})
         ON CONFLICT DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in names)}"""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Hashable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -26,7 +26,7 @@ _PATIENCE_S = 2.0  # that a request waits
 _KEPT = 6  # finished works of a kind
 _SOON_S = 30.0  # for which a part of a page is shown again
 _AT_ONCE = 2
-COMPARE, WALK, DOCTOR = "compare", "walk", "doctor"  # work that may take minutes: each kind has its own turn
+COMPARE, WALK, DOCTOR, FORGET = "compare", "walk", "doctor", "forget"  # may take minutes: each kind has its own turn
 
 
 class Working(Exception):
@@ -45,7 +45,6 @@ class SlowWork:
     """One piece of work, from its begin on."""
 
     title: str
-    is_order: bool  # it waits for no turn, and takes none
     said: str = ""
     result: Any = None
     error: Exception | None = None
@@ -55,11 +54,6 @@ class SlowWork:
     rest_s: float = 0.0  # the slower it was, the later is the next look
     is_dropped: bool = False  # it may have read what is forgotten now
     done: threading.Event = field(default_factory=threading.Event)
-
-    @property
-    def is_message(self) -> bool:
-        """Whether it ended with no more than words."""
-        return self.error is not None or isinstance(self.result, str)
 
     def outcome(self) -> Found[Any]:
         """The result of a finished work. Raises what it raised."""
@@ -78,7 +72,7 @@ class Jobs:
         self._lock = threading.Lock()
         self._turn = threading.Semaphore(_AT_ONCE)
         self._own_turns: dict[Hashable, threading.Semaphore] = {
-            kind: threading.Semaphore(1) for kind in (COMPARE, WALK, DOCTOR)
+            kind: threading.Semaphore(1) for kind in (COMPARE, WALK, DOCTOR, FORGET)
         }
         self._ended: dict[Key, SlowWork] = {}
         self._under_way: dict[Key, SlowWork] = {}
@@ -105,7 +99,7 @@ class Jobs:
         if not is_regular and begun.done.wait(min(patience_s, self._glance_s) if has_older else patience_s):
             return begun.outcome()
         if last is None or last.error is not None:
-            raise Working(": ".join(filter(None, (title, begun.said))))
+            raise Working(title)
         return last.outcome()
 
     def result(
@@ -128,7 +122,7 @@ class Jobs:
         with self._lock:
             if key in self._under_way:
                 return False
-            self._begin(key, title, work, is_order=True)
+            self._begin(key, title, work)
             return True
 
     def of(self, kind: str) -> list[SlowWork]:
@@ -137,15 +131,15 @@ class Jobs:
             return [job for key, job in [*self._ended.items(), *self._under_way.items()] if key[0] == kind]
 
     def drop(self) -> None:
-        """Forget all results that are no messages, also those under way: they may have texts of a forgotten host."""
+        """Forget all results but what removals say, also those under way: they may have texts of a forgotten host."""
         with self._lock:
-            self._ended = {key: job for key, job in self._ended.items() if job.is_message}
+            self._ended = {key: job for key, job in self._ended.items() if key[0] == FORGET}
             for job in self._under_way.values():
                 job.is_dropped = True
 
-    def _begin(self, key: Key, title: str, work: Callable[[Say], Any], *, is_order: bool = False) -> SlowWork:
+    def _begin(self, key: Key, title: str, work: Callable[[Say], Any]) -> SlowWork:
         if (job := self._under_way.get(key)) is None:
-            job = self._under_way[key] = SlowWork(title, is_order)
+            job = self._under_way[key] = SlowWork(title)
             threading.Thread(target=self._work, args=(key, job, work), name="console-job", daemon=True).start()
         return job
 
@@ -153,7 +147,7 @@ class Jobs:
         def say(text: str) -> None:
             job.said = text
 
-        with nullcontext() if job.is_order else self._own_turns.get(key[0], self._turn):
+        with self._own_turns.get(key[0], self._turn):
             started_s, job.at = self._monotonic(), int(time.time() * 1000)
             try:
                 job.result = work(say)
@@ -164,7 +158,7 @@ class Jobs:
             job.rest_s = (job.done_s - started_s) / _BUSY
             last = self._ended.pop(key, job)
             job.asked_s = max(last.asked_s, started_s)
-            if job.is_message or not job.is_dropped:
+            if key[0] == FORGET or not job.is_dropped:
                 self._ended[key] = job
             del self._under_way[key]
             for old in [other for other in self._ended if other[0] == key[0]][:-_KEPT]:

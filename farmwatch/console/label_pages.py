@@ -118,12 +118,6 @@ class LabelPages:
         give_to_owner(new)
         new.replace(self._review)
 
-    def of_comparison(self, comparison: Comparison) -> tuple[int, list[dict[str, Any]]]:
-        """How many pages of its sample are labelled, and what the labels say of the runs."""
-        with self._opened(self._labels) as labels:
-            session = Session(self._flips(comparison), labels, getpass.getuser(), self._clock)
-            return session.labelled, [change._asdict() for change in session.changes()]
-
     def _sample(self, query: Query) -> _Sample:
         by = {"by": _person(query)} if query.get("by") else {}
         if query.get("of") == "review":

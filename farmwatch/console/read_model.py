@@ -138,12 +138,12 @@ class ReadModel:
             return [decode(SiteState, row) for (row,) in rows]
 
     def site_sums(self, of: SiteFilter) -> list[SiteSums]:
-        """Of the sites by state, verdict and detector: how many they are, and the sums of their counts."""
-        sums = ", ".join(f"SUM({name})" for name in SiteSums._fields[4:])
+        """Of the sites by state and verdict: how many they are, and the sums of their counts."""
+        sums = ", ".join(f"SUM({name})" for name in SiteSums._fields[3:])
         with self.reading() as db:
             where, values, _ = conditions_of(db, of)
-            columns = f"state, verdict, detector, COUNT(*), {sums}"
-            rows = db.execute(f"SELECT {columns} FROM site WHERE {' AND '.join(where)} GROUP BY 1, 2, 3", values)
+            columns = f"state, verdict, COUNT(*), {sums}"
+            rows = db.execute(f"SELECT {columns} FROM site WHERE {' AND '.join(where)} GROUP BY 1, 2", values)
             return [SiteSums(*row) for row in rows]
 
     def sources(self) -> dict[str, int]:

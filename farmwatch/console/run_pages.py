@@ -69,8 +69,7 @@ class RunPages:
         """Two runs, as `farmwatch compare` says it. Raises NotFound, Working."""
         comparison = self._compared(query, _COMPARED_S)
         warnings = caveats(self._config, dict.fromkeys((comparison.a.detector, comparison.b.detector)))
-        labelled, changes = self.labels.of_comparison(comparison)
-        return {**as_json(comparison), "warnings": warnings, "labelled": labelled, "labels": changes}
+        return {**as_json(comparison), "warnings": warnings}
 
     def rulesets(self, query: Mapping[str, str]) -> dict[str, Any]:
         """The rulesets that ship and those of runs; the text of one, and its differences from another.
@@ -107,7 +106,8 @@ class RunPages:
 
     def _compared(self, query: Mapping[str, str], keep_s: float) -> Comparison:
         control = Control(self._log)
-        a, b = (find_run(control, query.get(side, "")[:60] or default).shown for side, default in SIDES)
+        sides = (("a", "live"), ("b", "before"))
+        a, b = (find_run(control, query.get(side, "")[:60] or default).shown for side, default in sides)
 
         def work(_: Say) -> Comparison:
             now_ms = self._clock()
@@ -115,6 +115,3 @@ class RunPages:
             return compare(self._log, a, b, _REQUEST, self._config.rate, now_ms, review)
 
         return self._jobs.result((COMPARE, a, b), f"Comparing {a} and {b}", work, keep_s)
-
-
-SIDES = (("a", "live"), ("b", "before"))  # fields of the address, and the runs without them

@@ -27,17 +27,15 @@ class SiteFilter(NamedTuple):
     search: str = ""  # in the name
     verdict: str = ""  # or one of STATES, or DECIDED
     source: str = ""
-    detector: str = ""
     least: int = 0  # articles
     names: tuple[str, ...] | None = None
 
 
 class SiteSums(NamedTuple):
-    """Sums over sites with the same verdict and detector."""
+    """Sums over sites with the same verdict."""
 
     state: str
     verdict: str
-    detector: str
     sites: int
     hits: int
     pages: int
@@ -53,7 +51,7 @@ class SiteSums(NamedTuple):
     def of(cls, row: SiteState) -> SiteSums:
         """Of one site."""
         counts = (row.hits, row.pages, row.articles, row.scored, row.flagged)
-        return cls(state_of(row.verdict, row.scored), row.verdict, row.detector, 1, *counts)
+        return cls(state_of(row.verdict, row.scored), row.verdict, 1, *counts)
 
 
 def conditions_of(db: sqlite3.Connection, of: SiteFilter) -> tuple[list[str], list[str | int | float | None], bool]:
@@ -62,7 +60,6 @@ def conditions_of(db: sqlite3.Connection, of: SiteFilter) -> tuple[list[str], li
     for condition, value in (
         ("verdict = ?", of.verdict if of.verdict not in (*STATES, DECIDED) else ""),
         ("state = ?", of.verdict if of.verdict in STATES else ""),
-        ("detector = ?", of.detector),
         ("articles >= ?", of.least),
     ):
         if value:

@@ -41,7 +41,7 @@ Data = dict[str, Any]
 SITES_SHOWN, PAGES_SHOWN, ALL = 50, 100, 1_000_000  # of a list on a screen, and in a file
 TEMPLATES = ("templates",)  # the key of their groups
 _VERDICTS = ("", *STATES, DECIDED, *(kind for kind in SiteClass if kind not in STATES))
-_SUMS = SiteSums._fields[3:]
+_SUMS = SiteSums._fields[2:]
 _SOON_S = 0.01  # that a list waits for its totals
 _WHOLE_S = 50.0  # that a file waits for the probabilities
 
@@ -70,7 +70,6 @@ class SiteLists:
             search=query.get("search", "").strip()[:253],
             verdict=one_of(query, "verdict", _VERDICTS),
             source=query.get("source", "")[:100],
-            detector=query.get("detector", "")[:200],
             least=int(wanted) if (wanted := query.get("least", "")[:6]).isdecimal() else 0,
         )
         label, sort = one_of(query, "label", ("", *Truth)), one_of(query, "sort", tuple(SORTS))
@@ -140,7 +139,7 @@ class SiteLists:
 
         `matching_rows` are all of them if they are few. Otherwise None until the sums are found.
         """
-        wider = of._replace(verdict="", detector="")
+        wider = of._replace(verdict="")
         if of == wider and matching_rows is not None:
             every: list[SiteSums] | None = [SiteSums.of(row) for row in matching_rows]
         else:
@@ -152,14 +151,10 @@ class SiteLists:
         def has_verdict(sums: SiteSums) -> bool:
             return sums.is_decided if of.verdict == DECIDED else of.verdict in ("", sums.state, sums.verdict)
 
-        def has_detector(sums: SiteSums) -> bool:
-            return of.detector in ("", sums.detector)
-
-        matching = [sums for sums in every if has_verdict(sums) and has_detector(sums)]
+        matching = [sums for sums in every if has_verdict(sums)]
         return {
             "total": {name: sum(getattr(sums, name) for sums in matching) for name in _SUMS},
-            "verdict": _counts((sums.state, sums.sites) for sums in every if has_detector(sums)),
-            "detector": _counts((sums.detector, sums.sites) for sums in every if has_verdict(sums)),
+            "verdict": _counts((sums.state, sums.sites) for sums in every),
             "source": self._jobs.soon(("sources",), self._model.sources, _SOON_S) or {},
             "label": _counts((label, 1) for label in labels.values()),
         }
@@ -221,13 +216,13 @@ FILES: dict[str, tuple[str, list[Column[Any]]]] = {  # page -> its list that is 
 }
 
 
-def csv_of(name: str, data: Data) -> bytes:
+def csv_of(name: str, data: Data) -> str:
     """The list of a page as CSV, with the columns of its command. Raises UsageError for one that is not whole."""
     if data.get("next"):
         raise UsageError(f"more than {ALL:,} {name}: filter them, or take `farmwatch {name} --format csv`")
     file, (part, columns) = io.BytesIO(), FILES[name]
     write_rows(file, "csv", [replace(column, of=itemgetter(column.name)) for column in columns], data[part])
-    return file.getvalue()
+    return file.getvalue().decode()
 
 
 def _counts(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:

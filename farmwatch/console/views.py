@@ -22,7 +22,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.actions import Desk
 from farmwatch.console.history_marks import marks_of
-from farmwatch.console.jobs import Found, Jobs, Say, Working
+from farmwatch.console.jobs import FORGET, Found, Jobs, Say, Working
 from farmwatch.console.page_index import IndexedRecords
 from farmwatch.console.read_model import ReadModel
 from farmwatch.console.replays import Replays
@@ -154,7 +154,7 @@ class Console:
             "already": bool(query.get("already")),
             "forgetting": [
                 {"title": job.title, "said": str(job.error or job.result or job.said), "done": job.done.is_set()}
-                for job in self._jobs.of("forget")
+                for job in self._jobs.of(FORGET)
             ],
         }
 

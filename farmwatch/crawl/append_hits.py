@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from crawler.stages.hit_records import HitBatch, KnownHits
 from crawler.web.columns import FileColumns, UnknownColumn
@@ -18,7 +21,9 @@ from farmwatch.config.opening import opened
 from farmwatch.config.topic_limits import create_missing
 from farmwatch.terminal.jsonl import STDIN, binary_input
 from farmwatch.terminal.messages import message
+from replay.runs.control_update import operator
 from stream.log.contract import Log, partition_of
+from stream.schema.imports import Import, headers_of_import, import_row
 from stream.schema.topics import HITS
 from stream.text.packed_files import bounded_lines
 from stream.text.user_errors import FarmwatchError
@@ -62,7 +67,8 @@ def append_files(
         for file in files:
             columns = hit_columns(given)
             with input_lines(file) as lines, _named(file):
-                summary = append_hits(log, lines, partial(report_bad_line, file), known=known, columns=columns)
+                bad = partial(report_bad_line, file)
+                summary = append_hits(log, lines, bad, known=known, columns=columns, name=str(file))
             _report_columns(file, columns)
             yield file, summary
 
@@ -117,8 +123,9 @@ def append_hits(
     clock: Callable[[], float] = time.time,
     known: KnownHits | None = None,
     columns: FileColumns | None = None,
+    name: str = "-",
 ) -> AppendSummary:
-    """Append the new hits of a file; `known` shares the known hits between several files.
+    """Append the new hits of a file called `name` as one import; `known` shares the known hits between several files.
 
     A line without a time of fetch gets the current time (`clock`, seconds). The id of a hit is a digest of its line, so
     a file appended twice adds nothing. This takes one pass over the partitions of `hits` with the file's sites, and
@@ -128,20 +135,27 @@ def append_hits(
     partitions = log.topics()[HITS]
     batch = HitBatch(partitions)
     known = known or KnownHits(log)
+    imported = Import(id=secrets.token_hex(4), at=int(clock() * 1000), by=operator(), file=name)
+    sites: set[str] = set()
     hits = new = skipped = 0
-    for hit in read_hits(lines, now_ms=int(clock() * 1000), columns=columns):
+    for hit in read_hits(lines, now_ms=imported.at, columns=columns):
         if isinstance(hit, BadLine):
             skipped += 1
             on_bad_line(hit)
             continue
         hits += 1
         if known.is_new(hit.id, partition_of(hit.site, partitions)):
+            if not new:
+                log.append([import_row(imported)])
             new += 1
-            batch.add(hit)
+            sites.add(hit.site)
+            batch.add(hit, headers_of_import(imported.id))
             if batch.is_full:
                 batch.append(log.append, known)
                 batch = HitBatch(partitions)
     batch.append(log.append, known)
+    if new:
+        log.append([import_row(replace(imported, hits=new, sites=len(sites)))])
     return AppendSummary(hits, new, skipped)
 
 

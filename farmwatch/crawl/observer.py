@@ -1,4 +1,4 @@
-"""A thread next to a crawl: shows progress, stops the crawl when all work is done, ends a slow drain on request."""
+"""A thread next to a crawl: prints progress, stops the crawl when all work is done, ends a slow drain on request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from dataclasses import KW_ONLY, dataclass, field
 
 from farmwatch.config.config import Config
 from farmwatch.config.opening import open_configured
-from farmwatch.crawl.view import CrawlView, status_line
 from farmwatch.crawl.watch import CrawlWatch
 from farmwatch.daemon.quiescence import crawl_waits_for
 from farmwatch.terminal.messages import message
@@ -19,8 +18,8 @@ from stream.log.contract import Log
 from stream.log.errors import StreamError
 from stream.text.user_errors import Exit
 
-_DRAW_S = 0.5
-_STATUS_S = 30.0
+_LOOK_S = 0.5
+_STATUS_S = 10.0
 _KAFKA_CHECK_SLOWER = 10  # factor for the interval of checks whether all is done: on Kafka each reads the whole state
 _JOIN_S = 5.0
 
@@ -34,13 +33,12 @@ class CrawlObserver:
 
     config: Config
     watch: CrawlWatch
-    view: CrawlView | None  # None: a status line every 30 s
     stop: threading.Event
     hurry: threading.Event  # ends the process at once
     _: KW_ONLY
     until_done: bool
     end_process: Callable[[int], object] = os._exit
-    every_s: float = _DRAW_S
+    every_s: float = _LOOK_S
     open_log: Callable[[Config], Log] = lambda config: open_configured(config, read_only=True)
     _shown_at: float = field(init=False, default_factory=time.monotonic)
     _checked_at: float = field(init=False, default=0.0)
@@ -48,9 +46,9 @@ class CrawlObserver:
 
     @contextmanager
     def observing(self) -> Iterator[None]:
-        """Observe while the block runs, then show the last figures."""
+        """Observe while the block runs, then print the last figures."""
         ended = threading.Event()
-        thread = threading.Thread(target=self._run, args=(ended,), name="crawl-view", daemon=True)
+        thread = threading.Thread(target=self._run, args=(ended,), name="crawl-observer", daemon=True)
         thread.start()
         try:
             yield
@@ -59,26 +57,18 @@ class CrawlObserver:
             thread.join(_JOIN_S)
         if self._error is not None:
             raise self._error
-        figures = self.watch.figures()
-        if self.view is not None:
-            self.view.show(figures)
-        else:
-            message(status_line(figures))
+        message(self.watch.figures().text)
 
     def _run(self, ended: threading.Event) -> None:
         while not ended.wait(self.every_s):
             if self.hurry.is_set():
-                if self.view is not None:
-                    self.view.close()
                 self.end_process(Exit.INTERRUPTED)  # safe: uncommitted requests are still queued
                 return
             if self._error is None:
                 try:
-                    if self.view is not None:
-                        self.view.show(self.watch.figures())
-                    elif time.monotonic() - self._shown_at >= _STATUS_S:
+                    if time.monotonic() - self._shown_at >= _STATUS_S:
                         self._shown_at = time.monotonic()
-                        message(status_line(self.watch.figures()))
+                        message(self.watch.figures().text)
                     if self.until_done and not self.stop.is_set() and self._is_done():
                         self.stop.set()
                 except Exception as error:  # noqa: BLE001 - raised in the main thread, behind the drain

@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, is_site_key, unpack
+from crawler.frontier.rows import TOTALS_KEY, Totals, unpack
 from crawler.stages.crawl import CrawlStage
 from stream.log.contract import Clock, Commit, Member, Message, Output, wall_ms
 from stream.log.forwarding import ForwardingMember
@@ -17,10 +17,11 @@ from stream.schema.projection import projection_of
 from stream.schema.records import Page, Record, decode
 from stream.schema.topics import PAGES
 from stream.schema.vocabulary import FetchOutcome
+from stream.text.wording import lasting, one_line, size
 
 PARTITIONS_TO_COME = "the log to give this process its partitions"
 _READ_S = 0.5  # between two readings of the frontier
-_SUMMED = ("sites", "active", "parked", "stopped", "queued", "fetched")
+_REASONS_SHOWN = 8
 _WINDOW_S = 60  # of the rate and the outcomes
 
 
@@ -36,31 +37,38 @@ class _PageHead(Record, frozen=True, kw_only=True):
 class CrawlFigures:
     """The progress of a crawl, in this process and its partitions."""
 
-    running_s: float = 0.0
-    partitions: int = 0  # assigned to this process
-    sites: int = 0
     active: int = 0  # sites with open work, including parked ones
     parked: int = 0
     resting: int = 0
     stopped: int = 0
     queued: int = 0  # URLs
-    fetched: int = 0  # pages of the frontier, those of earlier processes included
-    fetched_now: int = 0  # since this process started
+    fetched_now: int = 0  # pages since this process started
     recent_per_s: float = 0.0  # pages fetched per second in the last minute
     in_flight: int = 0  # requests
     received_bytes: int = 0  # inflated
-    oldest_due_ms: int | None = None  # longest wait of a due site; None = no site is due
-    next_due_ms: int | None = None  # time until the next site is due; None = one is due now, or none ever
+    next_due_ms: int | None = None  # time until the next site is due, below 0 if it waits; None = no site is queued
     waits_for: str = PARTITIONS_TO_COME  # or open work of other processes, once these partitions are done
     paused: str = ""  # why no request starts
-    next_parked: str = ""  # if all active sites are parked: the first one to be requested again, and why it is parked
     outcomes: Mapping[str, int] = field(default_factory=dict)  # reason or "fetched" -> records of the last minute
 
     @property
-    def left_s(self) -> float | None:
-        """Seconds that the queue takes at the rate of the last minute; None if unknown."""
-        is_moving = self.recent_per_s > 0 and self.active > self.parked
-        return self.queued / self.recent_per_s if is_moving else None
+    def text(self) -> str:
+        """All figures in one line."""
+        ranked = sorted(self.outcomes.items(), key=lambda item: (-item[1], item[0]))
+        shown = ", ".join(f"{one_line(reason)} {count:,}" for reason, count in ranked[:_REASONS_SHOWN])
+        due = "no site is queued"
+        if self.next_due_ms is not None:
+            due = (
+                f"{'the next in' if self.next_due_ms > 0 else 'the oldest for'} {lasting(abs(self.next_due_ms) / 1000)}"
+            )
+        return (
+            f"{self.fetched_now:,} pages fetched ({self.recent_per_s:.1f}/s), {self.in_flight} requests in flight,"
+            f" sites {self.active - self.parked:,} active, {self.parked:,} parked, {self.resting:,} resting,"
+            f" {self.stopped:,} stopped; {self.queued:,} URLs queued; due: {due};"
+            f" {size(self.received_bytes)} received; last minute: {shown or 'no answer'}"
+            + (f"; waits for {self.waits_for}" if self.waits_for else "")
+            + (f"; paused: {self.paused}" if self.paused else "")
+        )
 
 
 class CrawlWatch:
@@ -78,7 +86,6 @@ class CrawlWatch:
         self._fetched = 0
         self._totals: dict[int, Totals] = {}
         self._due: list[int] = []
-        self._parked: tuple[int, str] | None = None
         self._read_at = -_READ_S
 
     def observe(self, stage: Stage, member: Member) -> Member:
@@ -109,19 +116,15 @@ class CrawlWatch:
         self._read_at = now
         totals: dict[int, Totals] = {}
         due: list[int] = []
-        parked: list[tuple[int, str]] = []
         for partition in member.assignment():
             state = member.state(partition)
             value = state.get(TOTALS_KEY)
-            sums = totals[partition] = unpack(Totals, value) if value is not None else Totals()
+            totals[partition] = unpack(Totals, value) if value is not None else Totals()
             at = state.next_due()
             if at is not None:
                 due.append(at)
-                for key, value, due_ms in state.due(at, 1) if sums.parked and sums.parked == sums.active else ():
-                    if is_site_key(key) and (row := unpack(SiteRow, value)).parked_why:
-                        parked.append((due_ms, f"{row.site}, {row.parked_why}"))
         with self._lock:
-            self._totals, self._due, self._parked = totals, due, min(parked, default=None)
+            self._totals, self._due = totals, due
 
     def figures(self) -> CrawlFigures:
         now, now_ms = self._monotonic(), self._clock()
@@ -130,25 +133,19 @@ class CrawlWatch:
                 self._recent.popleft()
             outcomes: Counter[str] = sum((counts for _, counts in self._recent), Counter())
             totals, first_due = list(self._totals.values()), min(self._due, default=None)
-            parked = self._parked
-        sums = {name: sum(getattr(each, name) for each in totals) for name in _SUMMED}
-        running_s = now - self._began
-        waits_ms = None if first_due is None else now_ms - first_due
+        sums = {name: sum(getattr(each, name) for each in totals) for name in ("active", "parked", "stopped", "queued")}
+        window_s = min(max(now - self._began, 1.0), _WINDOW_S)
         return CrawlFigures(
-            running_s=running_s,
-            partitions=len(totals),
-            resting=sums["sites"] - sums["active"] - sums["stopped"],
+            resting=sum(each.sites - each.active - each.stopped for each in totals),
             **sums,
             fetched_now=self._fetched,
-            recent_per_s=outcomes[FetchOutcome.FETCHED] / min(max(running_s, 1.0), _WINDOW_S),
+            recent_per_s=outcomes[FetchOutcome.FETCHED] / window_s,
             in_flight=self._stage.in_flight if self._stage else 0,
             received_bytes=self._stage.received_bytes if self._stage else 0,
-            oldest_due_ms=waits_ms if waits_ms is not None and waits_ms >= 0 else None,
-            next_due_ms=-waits_ms if waits_ms is not None and waits_ms < 0 else None,
+            next_due_ms=None if first_due is None else first_due - now_ms,
             waits_for=self.waits_for or ("" if totals else PARTITIONS_TO_COME),
-            next_parked=parked[1] if parked and parked[0] == first_due and sums["active"] == sums["parked"] else "",
             paused="; ".join(self._stage.paused.values()) if self._stage else "",
-            outcomes=dict(outcomes.most_common()),
+            outcomes=dict(outcomes),
         )
 
 

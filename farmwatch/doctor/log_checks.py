@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from farmwatch.config.opening import log_exists, open_configured, refuse_unfinished, require_broker
 from farmwatch.config.topic_limits import configured_topics
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
+from farmwatch.doctor.log_snapshot import LogSnapshot
 from farmwatch.runs.notices import difference_text
 from farmwatch.terminal.remedies import resume_command
 from farmwatch.upkeep.deleted_groups import find_emptied_topics, find_rereading_groups, remedy
@@ -45,7 +46,7 @@ def log(at: Subject, held: ExitStack) -> Results:
     opened = held.enter_context(closing(open_configured(config, read_only=True)))
     refuse_unfinished(opened)
     topics = opened.topics()
-    at.log = opened
+    at.log = LogSnapshot(opened)
     due = {topic.name: topic.partitions for topic in configured_topics(config)}
     odd = [f"{name} has {n}" for name, n in sorted(topics.items()) if n != due.get(name, config.log.partitions)]
     if odd:

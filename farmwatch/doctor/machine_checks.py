@@ -1,4 +1,4 @@
-"""Checks of the machine: Python, packages, disk, GPU, ports, and the clock, also against the times in the log."""
+"""Checks of the machine: packages, disk, ports, and the clock, also against the times in the log."""
 
 from __future__ import annotations
 
@@ -6,36 +6,30 @@ import importlib.util
 import os
 import shutil
 import subprocess
-import sys
 import time
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 from crawler.frontier.report import newest_row_at
 from crawler.frontier.stored_times import CLOCK_SLACK_MS
+from farmwatch.config.member_names import names_folder, running_roles
 from farmwatch.daemon.endpoints import PortTaken, addresses_of, listen
 from farmwatch.doctor.check_result import CheckState, Results, Subject, fail, ok, warn
 from farmwatch.upkeep.disk_forecast import existing_folder
-from stream.log.contract import Log, wall_ms
+from stream.log.contract import At, Log, wall_ms
 from stream.log.errors import BadRecord
 from stream.schema.records import Page, read
 from stream.schema.topics import HITS, PAGES
 from stream.text.wording import moment
 
 PACKAGES = ("stream", "crawler", "filters", "scoring", "replay", "farmwatch")
-PLAIN_PAGE = "<html><body><article><p>" + "One sentence of text. " * 20 + "</p></article></body></html>"
 _GIB = 1024**3
 _NEWEST = 5  # offsets at the end of a partition, of which some may be markers of transactions
 _DISK_FAIL_BYTES, _DISK_WARN_BYTES = 1 * _GIB, 10 * _GIB
 
 _owners = cache(packages_distributions)  # a look at all installed packages takes longer than all other checks
-
-
-def python(_: Subject) -> Results:
-    """The version of Python, because a copied tree may run under any."""
-    version = ".".join(map(str, sys.version_info[:3]))
-    yield ok(version) if sys.version_info >= (3, 11) else fail(version, "use Python 3.11 or newer")
 
 
 def imports(_: Subject) -> Results:
@@ -57,44 +51,24 @@ def folder_of(package: str) -> Path | None:
     return Path(spec.origin).resolve().parent.parent if spec is not None and spec.origin else None
 
 
-def trafilatura(_: Subject) -> Results:
-    """Trafilatura finds the text of a plain page; MEASURE needs it with any extractor."""
-    try:
-        import trafilatura as library
-    except ImportError as error:
-        yield fail(str(error), "pip install 'trafilatura>=2.3.1' lxml_html_clean")
-        return
-    if library.extract(PLAIN_PAGE):
-        yield ok(str(library.__version__))
-    else:
-        yield fail("extracts nothing from a plain page", "reinstall trafilatura and lxml")
-
-
-def gpu(at: Subject) -> Results:
-    """The GPU, which only pairs of language models need."""
-    score = at.config.score
-    if names := output_of("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"):
-        yield ok(", ".join(names.splitlines()))
-    elif not score.uses_pair or score.pair.device == "cpu":
-        yield ok("none, and none is needed by the configured detectors")
-    else:
-        yield warn("nvidia-smi sees none", "mend the driver, or set score.pair.device to cpu with small models")
-
-
 def ports(at: Subject) -> Results:
-    """Whether the roles can serve; a port in use may be that of a running role.
+    """Whether the roles can serve: a running farmwatch of this log holds its own ports.
 
     Raises ConfigError for an address of another machine.
     """
-    taken = []
-    for what, table, host, port in addresses_of(at.config, at.roles):
+    taken, running = [], running_roles(names_folder(at.config))
+    for what, role, table, host, port in addresses_of(at.config, at.roles):
+        if role in running:
+            continue
         try:
             listen(host, port, table).close()
         except PortTaken:
             taken.append(f"{host}:{port} ({what})")
     if taken:
-        mend = "if no farmwatch runs here, set metrics.port or console.port to another one, or to 0 for any"
-        yield warn(f"ports in use: {', '.join(taken)}", mend)
+        mend = "set metrics.port or console.port to another one, or to 0 for any"
+        yield warn(f"used by another program, or the farmwatch of another log: {', '.join(taken)}", mend)
+    elif ours := [role.value for role in at.roles if role in running]:
+        yield ok(f"served by the running {', '.join(ours)}")
     else:
         yield ok("metrics and console can be served")
 
@@ -159,13 +133,11 @@ def dates(at: Subject) -> Results:
 
 def _newest(log: Log, topic: str) -> int:
     """The time of the newest record of the partitions, or of the fetch of its page."""
-    times = [0]
-    for partition, (first, end) in enumerate(zip(log.beginning(topic), log.end(topic), strict=True)):
-        for message in list(log.read(topic, partition, max(first, end - _NEWEST), end))[-1:]:
-            times.append(message.timestamp_ms)
-            if topic == PAGES and message.value:
-                try:
-                    times.append(read(Page, message).fetched_at)
-                except BadRecord:  # MEASURE reports it
-                    continue
+    bounds = enumerate(zip(log.beginning(topic), log.end(topic), strict=True))
+    spans = {At(topic, at): (max(first, end - _NEWEST), end) for at, (first, end) in bounds if first < end}
+    newest = {message.partition: message for message in log.read_all(spans)}.values()
+    times = [0, *(message.timestamp_ms for message in newest)]
+    for message in newest if topic == PAGES else ():
+        with suppress(BadRecord):  # MEASURE reports it
+            times.append(read(Page, message).fetched_at)
     return max(times)

@@ -11,13 +11,14 @@ from crawler.frontier.report import frontier_left
 from farmwatch.config.config import Config
 from farmwatch.doctor import crawl_checks, log_checks, machine_checks
 from farmwatch.doctor.check_result import CheckResult, CheckState, Results, Subject, fail, warn
+from farmwatch.doctor.log_snapshot import LogSnapshot
 from farmwatch.share.rate_cache import read_cached_rate
 from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.remedies import in_full
 from farmwatch.upkeep.disk_forecast import free_bytes
 from replay.rows.site_table import read_rows
 from replay.runs.lookup import names_of_live
-from replay.runs.topology import inputs_of_live, processed_by
+from replay.runs.topology import Reads, inputs_of_live, processed_by
 from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
@@ -27,8 +28,9 @@ from stream.schema.topics import HITS
 from stream.text.user_errors import FarmwatchError
 from stream.text.wording import one_line
 
+ROLES = "roles"  # the finding that some have no process
 _LOOKED_AT = 100  # offsets, of which some may be transaction markers
-_SAMPLE_S = 1.0  # over which the first rates are measured
+_SAMPLE_S = 0.5  # over which the first rates are measured
 _MOST_EXPIRED = 0.1  # of the verdicts
 _CHECK_EVERY_S = 15.0  # between two rounds of checks, which read more than offsets
 _CHECKS: tuple[tuple[str, Callable[[Subject], Results]], ...] = (
@@ -63,6 +65,7 @@ class CrawlState(msgspec.Struct, frozen=True):
     stopped: int
     queued: int
     fetched: int
+    per_s: float | None = None  # pages fetched since the last look
 
 
 class DaemonStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,27 +93,30 @@ class StatusReader:
         self._lines = lines
         self._config = config
         self._clock = clock
-        self._before = self._processed()
+        self._first = LogSnapshot(log)
+        self._before = _processed(self._first)
         self._looked_s = time.monotonic()
         self._checked_s = float("-inf")
         self._wrong: list[CheckResult] = []
+        self._fetched: tuple[int, float] | None = None  # pages, and when (s)
 
     def wait(self) -> None:
-        """Wait until rates can be measured."""
+        """Wait until rates can be measured; the checks are made meanwhile."""
+        self._check(self._first)
         time.sleep(max(0.0, self._looked_s + _SAMPLE_S - time.monotonic()))
 
     def read(self) -> DaemonStatus:
         """The status of now. Raises LogUnavailable."""
-        log, config, now_ms = self._log, self._config, self._clock()
+        log, config, now_ms = LogSnapshot(self._log), self._config, self._clock()
         control = Control(log)
-        roles = list(self._roles())
+        roles = list(self._roles(log))
         if time.monotonic() - self._checked_s > _CHECK_EVERY_S:
-            self._wrong, self._checked_s = list(self._troubles()), time.monotonic()
+            self._check(log)
         absent = [state.role for state in roles if not state.members]
-        share, wrong = self._share(control, now_ms), list[CheckResult]()
+        share, wrong = self._share(log, control, now_ms), list[CheckResult]()
         if absent:
             down = f"not running: {', '.join(absent)} (`farmwatch up`)"
-            wrong.append(warn(down, "`farmwatch up` starts them", "roles"))
+            wrong.append(warn(down, "`farmwatch up` starts them", ROLES))
         if share is not None and share.expired > _MOST_EXPIRED * share.sites:
             old = f"{share.expired} of {share.sites} verdicts are too old to count"
             wrong.append(warn(old, "`farmwatch crawl frontier` shows why the sites are not measured again", "verdicts"))
@@ -118,6 +124,11 @@ class StatusReader:
         if HITS in existing and not log.forgets_offsets:
             totals = frontier_left(log, existing[HITS])
             crawl = CrawlState(totals.sites, totals.active, totals.stopped, totals.queued, totals.fetched)
+            if self._fetched is not None:
+                before, at_s = self._fetched
+                pace = (totals.fetched - before) / max(0.001, time.monotonic() - at_s)
+                crawl = msgspec.structs.replace(crawl, per_s=pace)
+            self._fetched = totals.fetched, time.monotonic()
         return DaemonStatus(
             at=now_ms,
             log=config.log.url,
@@ -130,58 +141,51 @@ class StatusReader:
             wrong=[*wrong, *self._wrong],
         )
 
-    def _roles(self) -> Iterator[RoleState]:
-        now, processed, existing = time.monotonic(), self._processed(), self._log.topics()
+    def _roles(self, log: Log) -> Iterator[RoleState]:
+        now, processed, existing = time.monotonic(), _processed(log), log.topics()
         spent_s = max(0.001, now - self._looked_s)
-        for role, (group, topics) in zip(STAGES, self._reads().items(), strict=True):
+        for role, (group, topics) in zip(STAGES, _reads(log).items(), strict=True):
             there = [topic for topic in topics if topic in existing]
-            lag = max(0, sum(sum(self._log.end(topic)) for topic in there) - processed[group])
+            lag = max(0, sum(sum(log.end(topic)) for topic in there) - processed[group])
             per_s = max(0, processed[group] - self._before.get(group, processed[group])) / spent_s
             eta_s = 0.0 if not lag else lag / per_s if per_s else None
-            age_s = self._age_s(group, there) if lag else 0.0
-            yield RoleState(role.value, self._log.members(group), lag, per_s, eta_s, age_s)
+            age_s = self._age_s(log, group, there) if lag else 0.0
+            yield RoleState(role.value, log.members(group), lag, per_s, eta_s, age_s)
         self._before, self._looked_s = processed, now
 
-    def _age_s(self, group: str, topics: Sequence[str]) -> float:
+    def _age_s(self, log: Log, group: str, topics: Sequence[str]) -> float:
         """How long the next record waits in the partition where the group is furthest behind."""
         places = [
             (end - (offset or first), topic, partition, offset or first)
             for topic in topics
             for partition, (first, offset, end) in enumerate(
-                zip(self._log.beginning(topic), self._log.committed(group, topic), self._log.end(topic), strict=True)
+                zip(log.beginning(topic), log.committed(group, topic), log.end(topic), strict=True)
             )
         ]
         behind, topic, partition, offset = max(places)
-        waiting = self._log.read(topic, partition, offset, offset + min(behind, _LOOKED_AT))
+        waiting = log.read(topic, partition, offset, offset + min(behind, _LOOKED_AT))
         return next((max(0.0, (self._clock() - message.timestamp_ms) / 1000) for message in waiting), 0.0)
 
-    def _processed(self) -> dict[str, int]:
-        existing = self._log.topics()
-        return {
-            group: sum(sum(processed_by(self._log, group, topic)) for topic in topics if topic in existing)
-            for group, topics in self._reads().items()
-        }
-
-    def _reads(self) -> dict[str, tuple[str, ...]]:
-        return dict(inputs_of_live(names_of_live(Control(self._log))))
-
-    def _share(self, control: Control, now_ms: int) -> RateLine | None:
+    def _share(self, log: Log, control: Control, now_ms: int) -> RateLine | None:
         topic = names_of_live(control).sites
-        if topic not in self._log.topics():
+        if topic not in log.topics():
             return None
         rate, lines = self._config.rate, list[RateLine]()
         if self._lines is not None:
             lines = self._lines()
-        elif kept := read_cached_rate(self._log, topic, rate, now_ms):
+        elif kept := read_cached_rate(log, topic, rate, now_ms):
             lines = kept.lines
-        elif rows := read_rows(self._log, topic):
+        elif rows := read_rows(log, topic):
             lines = rate_lines(rows, RateQuery(settings=rate, now_ms=now_ms, review=read_review(rate, now_ms)))
         live = control.live
         of_live = [line for line in lines if live is None or line.digest == live.digest]
         return max(of_live or lines, key=lambda line: line.sites, default=None)
 
-    def _troubles(self) -> Iterator[CheckResult]:
-        subject = Subject(self._config, log=self._log)
+    def _check(self, log: Log) -> None:
+        self._wrong, self._checked_s = list(self._troubles(log)), time.monotonic()
+
+    def _troubles(self, log: Log) -> Iterator[CheckResult]:
+        subject = Subject(self._config, log=log)
         for name, check in _CHECKS:
             try:
                 for result in check(subject):
@@ -189,3 +193,15 @@ class StatusReader:
                         yield CheckResult(result.state, one_line(result.found), one_line(result.mend), name)
             except FarmwatchError as error:
                 yield fail(one_line(in_full(error)), check=name)
+
+
+def _processed(log: Log) -> dict[str, int]:
+    existing = log.topics()
+    return {
+        group: sum(sum(processed_by(log, group, topic)) for topic in topics if topic in existing)
+        for group, topics in _reads(log).items()
+    }
+
+
+def _reads(log: Log) -> Reads:
+    return inputs_of_live(names_of_live(Control(log)))

@@ -11,28 +11,21 @@ from farmwatch.explain.rules import contributions, fields_of, meaning_of, url_ma
 from farmwatch.pipes.lines import structure_by_name, verdict_line
 from filters.duplicates.lines import marked_lines
 from filters.quality.names import MEASURES
-from filters.settings import MeasureSettings
 from stream.schema.records import Features
 
 _SCORE = ("detector", "score", "p_llm", "flag", "abstain", "tokens")
-_EXACT = 2**53  # floats up to here are exact integers
-# extraction error -> settings of MEASURE that may be its limit
-_LIMITS = {"too_many_elements": ("max_elements",), "timeout": ("time_limit_s",), "out_of_memory": ("memory_bytes",)}
 
 
 def as_json(page: PageExplanation) -> dict[str, Any]:
-    """The whole explanation, with the fields of `judge`; whole numbers have no fraction."""
-    features, repeats, other = page.features, page.repeats, page.other_score
+    """The whole explanation, with the fields of `judge`."""
+    features, repeats = page.features, page.repeats
     verdict = msgspec.to_builtins(verdict_line(page.verdict))
-    answer = {
+    return {
         **verdict,
         "rules": [{**rule, **_more_of(page, rule)} for rule in verdict["rules"]],
         "source": page.source,
         "judged": page.judged,
-        "extract": {
-            **{"path": features.extract_path, "error": features.extract_error},
-            "limits": limits(features.extract_error, page.settings),
-        },
+        "extract": {"path": features.extract_path, "error": features.extract_error},
         "measures": features.measures,
         "quality": quality_by_name(features),
         "structure": structure_by_name(features.structure),
@@ -54,12 +47,7 @@ def as_json(page: PageExplanation) -> dict[str, Any]:
         "repeats_differ": page.differs,
         "earlier_pages": None if repeats is None else repeats.compared,
         "score": None if page.score is None else {name: getattr(page.score, name) for name in _SCORE},
-        "other_score": None,
     }
-    if other is not None:
-        score = {name: getattr(other.score, name) for name in _SCORE}
-        answer["other_score"] = {**score, "text": other.text, "ruleset": other.kept_by[0], "digest": other.kept_by[1]}
-    return {name: _whole(value) for name, value in answer.items()}
 
 
 def quality_by_name(features: Features) -> dict[str, dict[str, float | None]]:
@@ -82,19 +70,3 @@ def _more_of(page: PageExplanation, outcome: dict[str, Any]) -> dict[str, Any]:
         if rule is None
         else [{**part._asdict(), "meaning": meaning_of(part)} for part in contributions(page.features, rule)],
     }
-
-
-def limits(error: str, settings: MeasureSettings) -> dict[str, float]:
-    """The settings that may have caused an extraction error, with their configured values."""
-    return {f"measure.{name}": getattr(settings, name) for name in _LIMITS.get(error, ())}
-
-
-def _whole(value: Any) -> Any:
-    """Whole floats as integers: stored counts are floats, and JSON shows 382, not 382.0."""
-    if isinstance(value, dict):
-        return {name: _whole(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_whole(part) for part in value]
-    if isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT:
-        return int(value)
-    return value

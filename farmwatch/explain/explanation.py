@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,21 +34,12 @@ from stream.text.user_errors import FarmwatchError
 
 
 @dataclass(frozen=True, slots=True)
-class OtherScore:
-    """A score of another text of the page than the one that the verdict scores."""
-
-    score: Score
-    text: str  # a TextName; "" = unknown
-    kept_by: tuple[str, str]  # name and digest of the ruleset that kept the page; "" = another page of the site
-
-
-@dataclass(frozen=True, slots=True)
 class PageExplanation:
     """The features and the verdict of a page, with their evidence.
 
-    `score` belongs to the text that the verdict scores; None if it has no score yet, or the page is no article. Then
-    `other_score` has the score of another text. `rules` and `reads` are empty if the verdict is by another ruleset than
-    the given one. `repeats` is None for a page without a main text, and for a file.
+    `score` belongs to the text that the verdict scores; None if it has no score yet, or the page is no article.
+    `rules` and `reads` are empty if the verdict is by another ruleset than the given one. `repeats` is None for a page
+    without a main text, and for a file.
     """
 
     features: Features
@@ -61,7 +52,6 @@ class PageExplanation:
     reads: str  # TextName whose quality measures are judged by rules without a text of their own
     scored: str  # TextName of the scored text; "" = unknown
     scored_text: str  # "" = unknown
-    other_score: OtherScore | None = None
     repeats: Repeats | None = None
     differs: str = ""  # why the repeats differ from the recorded share; "" = they do not
 
@@ -75,10 +65,10 @@ def explain_page(
     detector_identity: Callable[[], str],
 ) -> PageExplanation:
     """Explain a page of the log. `live` uses the verdict in the log, if there is one; otherwise it is judged now."""
-    features, verdicts = records.found.features, records.verdicts()
-    recorded = next((verdict for verdict in reversed(verdicts) if verdict.id == features.id), None) if live else None
+    features = records.found.features
+    verdicts = reversed(records.verdicts()) if live else iter(())
+    recorded = next((verdict for verdict in verdicts if verdict.id == features.id), None)
     verdict = recorded or judge(features, ruleset)
-    score, other = _scores(records, verdict, verdicts, detector_identity)
     repeats = None
     if not features.extract_error:
         repeats = Repeats(features.text)
@@ -89,10 +79,9 @@ def explain_page(
         verdict,
         ruleset,
         settings,
-        score=score,
+        score=_score(records, verdict, detector_identity),
         source="log",
         judged="now" if recorded is None else "live",
-        other_score=other,
         repeats=repeats,
         differs="" if repeats is None else _share_difference(repeats, features, settings),
     )
@@ -137,41 +126,21 @@ def _explanation(
     )
 
 
-def _scores(
-    records: PageRecords, verdict: Verdict, verdicts: Sequence[Verdict], detector_identity: Callable[[], str]
-) -> tuple[Score | None, OtherScore | None]:
-    """The score of the text that the verdict scores; without one, the newest score of another text."""
-    features = records.found.features
-    main = features.text_digest
-    kept = [known for known in reversed(verdicts) if known.verdict == PageClass.ARTICLE]
-    texts = [known.text_digest for known in kept if known.id == features.id]
-    scores = records.scores({verdict.text_digest, main, *texts})
-    if verdict.verdict == PageClass.ARTICLE and verdict.text_digest in scores:
-        return _preferred_score(scores[verdict.text_digest], detector_identity), None
-    text = next((digest for digest in (*texts, main) if digest in scores), None)
-    if text is None:
-        return None, None
-    by = next((known for known in kept if known.text_digest == text), None)
-    other = OtherScore(
-        _preferred_score(scores[text], detector_identity),
-        _text_of(features, text)[0],
-        (by.ruleset, by.digest) if by is not None else ("", ""),
-    )
-    return None, other
+def _score(records: PageRecords, verdict: Verdict, detector_identity: Callable[[], str]) -> Score | None:
+    """The score of the text that the verdict scores: that of the configured detector, else the newest."""
+    scores = records.scores({verdict.text_digest}).get(verdict.text_digest, [])
+    if verdict.verdict != PageClass.ARTICLE or not scores:
+        return None
+    if len(scores) > 1:
+        identity = detector_identity()
+        scores = [score for score in scores if score.detector == identity] or scores
+    return scores[-1]
 
 
 def _text_of(features: Features, digest: str) -> tuple[str, str]:
     """Name and content of the text with this digest; "" if no text has it, as of a dropped page."""
     texts = ((name, *scored_text(features, name)) for name in TEXTS)
     return next(((name, text) for name, text, text_digest in texts if text_digest == digest), ("", ""))
-
-
-def _preferred_score(scores: Sequence[Score], detector_identity: Callable[[], str]) -> Score:
-    """The score of the configured detector, else the newest."""
-    if len(scores) > 1:
-        identity = detector_identity()
-        scores = [score for score in scores if score.detector == identity] or scores
-    return scores[-1]
 
 
 def _share_difference(repeats: Repeats, features: Features, settings: MeasureSettings) -> str:

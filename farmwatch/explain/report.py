@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 
-from farmwatch.explain.as_json import limits, quality_by_name
+from farmwatch.explain.as_json import quality_by_name
 from farmwatch.explain.explanation import PageExplanation
 from farmwatch.explain.rules import put_rules, shortened, value_text
 from farmwatch.pipes.lines import structure_by_name
 from farmwatch.terminal.messages import put, put_table, put_wrapped
-from filters.duplicates.lines import TEMPLATE_PAGES, marked_lines
 from filters.duplicates.repeats import Repeats
 from filters.quality import names as quality_names
-from filters.settings import MeasureSettings
 from filters.structure.names import MEANINGS
 from stream.schema.records import Score
 from stream.schema.runs import shown_run
@@ -41,14 +38,14 @@ ERRORS = {  # extraction errors in words
     "empty": "the page is only white space",
     "not_html": "it is not HTML: it has no element, or is a binary file",
     "too_large": "more bytes of main text than the cap",
-    "too_many_elements": "more elements than the cap",
+    "too_many_elements": "more elements than measure.max_elements",
     "too_many_attributes": "an element with more attributes than any real page has",
     "too_deep": "elements are nested too deeply for the parser",
     "parser_stopped": "the parser stopped early; an unknown part is lost",
     "no_text": "no main text was found",
     "failed": "the extractor failed on it",
-    "timeout": "extraction exceeded its time limit",
-    "out_of_memory": "extraction exceeded its memory limit",
+    "timeout": "extraction exceeded measure.time_limit_s",
+    "out_of_memory": "extraction exceeded measure.memory_bytes",
     "worker_died": "the process that extracted it died",
 }
 
@@ -62,7 +59,7 @@ def show(page: PageExplanation, *, everything: bool = False) -> None:
     judged = shown_run(verdict.run) if page.judged == "live" else page.judged
     fetched = f", fetched {moment(features.fetched_at)}" if features.fetched_at else ""
     _print(f"ruleset {verdict.ruleset} {verdict.digest}, judged {judged}; features of epoch {features.epoch}{fetched}")
-    _print(f"extraction: {extraction(features.extract_path, features.extract_error, page.settings)}")
+    _print(f"extraction: {extraction(features.extract_path, features.extract_error)}")
     if features.measures.get("html_cut"):
         cap_bytes = page.settings.max_html_bytes
         _print(f"only its first part was read: the page has more bytes than measure.max_html_bytes ({cap_bytes})")
@@ -74,9 +71,7 @@ def show(page: PageExplanation, *, everything: bool = False) -> None:
     put("")
     if page.reads not in ("", "main"):
         _print(f"quality rules read the {TEXTS[page.reads]}")
-    _print(text_line(page))
-    more = (_repeats_lines(page, everything=everything), _template_lines(page, everything=everything))
-    for line in chain(*more, score_lines(page)):
+    for line in (text_line(page), *_repeats_lines(page, everything=everything), score_line(page)):
         _print(line)
     if everything:
         put("")
@@ -103,17 +98,6 @@ def _repeats_lines(page: PageExplanation, *, everything: bool) -> Iterator[str]:
         yield from _passages(repeats, everything=everything)
     if page.differs:
         yield f"  {page.differs}"
-    measures = page.features.measures
-    share, distance = measures.get("template_share"), measures.get("simhash_distance")
-    if distance is None and not share:
-        return  # the first page of a site has no near-duplicates
-    near = []
-    if isinstance(share, float | int):
-        near.append(f"{share:.1%} of the 5-word shingles are on earlier pages")
-    if isinstance(distance, float | int):
-        near.append(f"the simhash is {counted(int(distance), 'bit')} of 64 from that of the nearest one")
-    if near:
-        yield f"near-duplicates: {'; '.join(near)}"
 
 
 def _passages(repeats: Repeats, *, everything: bool) -> Iterator[str]:
@@ -132,21 +116,6 @@ def _passages(repeats: Repeats, *, everything: bool) -> Iterator[str]:
     if rest:
         bytes_left = sum(passage.size_bytes for passage in rest)
         yield f"  and {counted(len(rest), 'passage')} more, {bytes_left:,} bytes: --verbose shows them"
-
-
-def _template_lines(page: PageExplanation, *, everything: bool) -> Iterator[str]:
-    features = page.features
-    share = features.measures.get("template_block_share", "")
-    if share is None and page.source == "log" and features.text:
-        yield f"template lines: unknown, the site has fewer than {TEMPLATE_PAGES} earlier pages with text"
-    if not isinstance(share, float | int):
-        return  # also: of an older farmwatch
-    numbers = marked_lines(features.template_lines)
-    seen = f"{counted(len(numbers), 'line')} seen on {TEMPLATE_PAGES} or more earlier pages"
-    yield f"template lines: {share:.1%} of the characters, {seen}"
-    if everything:
-        lines = features.text.split("\n")
-        yield from (f'  "{shortened(lines[number])}"' for number in numbers if number < len(lines))
 
 
 def _put_measures(page: PageExplanation) -> None:
@@ -168,14 +137,10 @@ def _put_measures(page: PageExplanation) -> None:
         _print("structure: not in this record (the page was not parsed, or older than the structure measures)")
 
 
-def extraction(path: str, error: str, settings: MeasureSettings) -> str:
-    """How the main text was found, or why there is none, and the setting that was the limit."""
+def extraction(path: str, error: str) -> str:
+    """How the main text was found, or why there is none."""
     words = PATHS.get(path, path)
-    if not error:
-        return words
-    limits_text = " or ".join(f"{name} is {value}" for name, value in limits(error, settings).items())
-    said = f"{words}: {ERRORS.get(error, error.replace('_', ' '))} ({error})"
-    return f"{said}; here {limits_text}" if limits_text else said
+    return f"{words}: {ERRORS.get(error, error.replace('_', ' '))} ({error})" if error else words
 
 
 def text_line(page: PageExplanation) -> str:
@@ -190,21 +155,13 @@ def text_line(page: PageExplanation) -> str:
     return f"text: {TEXTS['main']}, {size}; this ruleset scores another text, and only of articles"
 
 
-def score_lines(page: PageExplanation) -> Iterator[str]:
-    """The score of the text of this verdict; without one, the reason and the scores of other texts."""
-    other = page.other_score
+def score_line(page: PageExplanation) -> str:
+    """The score of the text of this verdict; without one, the reason."""
     if page.score is not None:
-        yield f"score: {_score(page, page.score)}"
-    elif page.verdict.verdict != PageClass.ARTICLE:
-        yield "score: none, only articles are scored"
-    elif other is None or page.judged == "live":
-        yield "score: none yet"
-    else:
-        yield f"score: none yet of the {TEXTS[page.scored]}"
-    if other is not None:
-        ruleset, digest = other.kept_by
-        by = f", kept by ruleset {ruleset} {digest}" if ruleset else ""
-        yield f"  the log has one of the {TEXTS[other.text]}{by}: {_score(page, other.score)}"
+        return f"score: {_score(page, page.score)}"
+    if page.verdict.verdict != PageClass.ARTICLE:
+        return "score: none, only articles are scored"
+    return "score: none yet"
 
 
 def _score(page: PageExplanation, score: Score) -> str:

@@ -141,7 +141,7 @@ def lines_of(
     run: str = "",
 ) -> list[ListedSite]:
     """Some sites of a run; `likely` has the probabilities, which follow from all of its sites."""
-    methods = _methods(log, config, run, {row.detector for row in rows if row.verdict == SiteClass.UNDECIDED})
+    methods = _methods(log, config, run, {row.detector for row in rows if _is_open(row)})
     no_page = reasons_without_page(log, config, rows, now_ms)
     return [
         ListedSite(
@@ -171,8 +171,12 @@ def _methods(log: Log, config: Config, run: str, detectors: Collection[str]) -> 
     return methods
 
 
+def _is_open(row: SiteState) -> bool:
+    return row.verdict not in DECIDED and row.scored > 0
+
+
 def _needs(row: SiteState, method: StoredMethod | None) -> int | None:
-    if row.verdict != SiteClass.UNDECIDED or not isinstance(method, SiteTest):
+    if not (_is_open(row) and isinstance(method, SiteTest)):
         return None
     if row.method_digest not in ("", method.digest):
         return None

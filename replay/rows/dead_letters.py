@@ -113,8 +113,10 @@ def read_letters(log: Log, on_bad: OnBad | None = None, *, newest: int | None = 
     if DEAD_LETTERS not in log.topics():
         return
     settlements = Settlements(log)
-    for partition, end in enumerate(log.end(DEAD_LETTERS)):
-        start = 0 if newest is None else max(0, end - newest)
+    for partition, (first, end) in enumerate(zip(log.beginning(DEAD_LETTERS), log.end(DEAD_LETTERS), strict=True)):
+        start = first if newest is None else max(first, end - newest)
+        if start == end:  # on a broker a look at nothing takes a request
+            continue
         for message, letter in dead_letters_of(log.read(DEAD_LETTERS, partition, start, end), on_bad):
             yield StoredLetter(letter, message, settlements.state_of(message, letter))
 

@@ -41,8 +41,7 @@ def page(
 
     JSON: one object, with the fields of `judge`, the measures, the repeated passages, the score and the detector's
     warning. Each rule also has its other fields, whether it is in force, its pattern found in the URL, and the
-    largest contributions of measures to the logit of `article_probability`;
-    `other_score` is a score of another text, if the text of this verdict has none.
+    largest contributions of measures to the logit of `article_probability`.
     """
     config = common.load().config
     ruleset_given = load_ruleset(ruleset) if ruleset else None
@@ -67,8 +66,7 @@ def page(
             explanation = explain_file(Path(named), config, rules_of_file, load_configured_detector(config), url or "")
     except UnusableUrl as error:
         raise UsageError(str(error)) from error
-    shown = explanation.score if explanation.other_score is None else explanation.other_score.score
-    scored_by = shown.detector if shown is not None else ""
+    scored_by = explanation.score.detector if explanation.score is not None else ""
     warnings = caveats(config, [scored_by])
     if json:
         put_json({**as_json(explanation), "warning": warnings[scored_by]})

@@ -1,4 +1,4 @@
-"""The commands `crawl`: the role CRAWL alone, in this process, with a live view; a dry run; pauses."""
+"""The commands `crawl`: the role CRAWL alone, in this process; a dry run; pauses."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from farmwatch.config.member_names import claimed_name, names_folder
 from farmwatch.crawl.dry_run import show_plan
 from farmwatch.crawl.observer import CrawlObserver
 from farmwatch.crawl.orders import order_pause
-from farmwatch.crawl.view import CrawlView
 from farmwatch.crawl.watch import CrawlWatch
 from farmwatch.daemon.roles import run_role
 from farmwatch.daemon.signals import stopping_on_signals
 from farmwatch.doctor.checks import prepare
-from farmwatch.terminal.messages import error_console, message, start_logging
+from farmwatch.terminal.messages import message, start_logging
 from stream.schema.roles import Role
 from stream.text.user_errors import Exit, UsageError
 
@@ -53,9 +52,9 @@ def run_crawl(
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """Crawl: the role `crawl` of `up` alone, in this process, with a live view on a terminal. Ctrl-C drains.
+    """Crawl: the role `crawl` of `up` alone, in this process, with a line of status every 10 seconds. Ctrl-C drains.
 
-    Off a terminal a line of status comes every 30 seconds. What is fetched goes to the topic `pages`, as under
+    What is fetched goes to the topic `pages`, as under
     `up`, and further processes of the role share the work.
 
     Dry run: as if a crawl began now on the frontier as it is committed, the hits that it has not read yet, and those of
@@ -77,18 +76,14 @@ def run_crawl(
         raise UsageError("--limit and --json go with --dry-run")
     prepare(config, [Role.CRAWL])
     stop, hurry = threading.Event(), threading.Event()
-    console = error_console()
     with ExitStack() as held:
         if member is None:
             member = f"{Role.CRAWL.value}-{held.enter_context(claimed_name(names_folder(config), [Role.CRAWL]))}"
         skipped = append_hits_of(config, hits or [])
         watch = CrawlWatch()
-        view = None
-        if console.is_terminal and not console.is_dumb_terminal:
-            view = held.enter_context(CrawlView(console, config.log.url, config.crawl.max_in_flight))
-        start_logging(role=Role.CRAWL.value)  # below the view, which takes over stderr
+        start_logging(role=Role.CRAWL.value)
         held.enter_context(stopping_on_signals(stop, hurry))
-        held.enter_context(CrawlObserver(config, watch, view, stop, hurry, until_done=until_done).observing())
+        held.enter_context(CrawlObserver(config, watch, stop, hurry, until_done=until_done).observing())
         run_role(Role.CRAWL, config, member, stop, observe=watch.observe)
     return Exit.PROBLEM if skipped else Exit.OK
 

@@ -9,13 +9,10 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from crawler import reasons
-from crawler.errors import NoContact
-from crawler.fetch.robots_request import ask_site
 from crawler.frontier.report import require_readable
 from crawler.frontier.rows import SiteRow, robots_key, site_key, tdm_key, unpack
 from crawler.robots.lines import ROBOTS_CAP_BYTES
-from crawler.robots.rules import WILDCARDS_CAP, DecisionReason, RobotsAnswer, RobotsExplanation, explain
+from crawler.robots.rules import WILDCARDS_CAP, RobotsExplanation, explain
 from crawler.robots.tdmrep import TdmRep, TdmRule
 from crawler.settings import CrawlSettings
 from crawler.web.urls import normalise, site_of
@@ -23,23 +20,15 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened
 from farmwatch.crawl.orders import NotVisited
-from farmwatch.doctor.crawl_checks import WHERE_THE_CONTACT_STANDS
 from farmwatch.terminal.jsonl import binary_input
 from farmwatch.terminal.messages import put, put_json, put_wrapped
 from stream.log.contract import partition_of
 from stream.schema.topics import FRONTIER_STORE
-from stream.schema.vocabulary import FetchOutcome
-from stream.text.user_errors import ConfigError, Exit, FarmwatchError, UsageError
+from stream.text.user_errors import Exit, FarmwatchError
 from stream.text.wording import counted, moment, one_line
 
 _SHOWN = 200  # characters shown of a line, URL or name
 _SITEMAPS_SHOWN = 10
-_UNREACHABLE = RobotsExplanation(False, DecisionReason.UNREACHABLE)
-_MEANINGS = {
-    RobotsAnswer.RULES: "its rules are obeyed",
-    RobotsAnswer.UNAVAILABLE: "there is none, so everything is allowed",
-    RobotsAnswer.UNREACHABLE: "until it can be read nothing is allowed",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,36 +37,28 @@ class _Source:
 
     text: bytes
     origin: str
-    status: int = 0  # HTTP; 0 = no answer, or no request
-    redirects: int = 0
     robots_until: int = 0  # milliseconds UTC
     tdm: bytes | None = None  # None: unknown
-    unreachable: bool = False  # robots.txt is unavailable, so that nothing is allowed
 
 
 def robots(
     url: Annotated[str, Parameter(help="The URL that is asked about.")],
     /,
     *,
-    file: Annotated[Path | None, Parameter(help="Read this robots.txt in place of the site's; - is stdin.")] = None,
-    stored: Annotated[
-        bool, Parameter(negative="", help="Read the robots.txt that the crawl keeps of the site; asks no one.")
-    ] = False,
+    file: Annotated[
+        Path | None, Parameter(help="Read this robots.txt in place of the one that the crawl keeps; - is stdin.")
+    ] = None,
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
     """Say whether the crawler may fetch a URL, with the line of robots.txt that decides it.
 
-    A host that `farmwatch crawl exclude` or `forget` covers may not be fetched, and is not asked.
-
-    The command requests robots.txt and tdmrep.json as the crawl does: with a contact (crawl.contact), at its pace, at
-    public addresses only. It stores nothing.
+    The robots.txt and tdmrep.json are those that the crawl keeps of the site; nobody is asked. A host that `farmwatch
+    crawl exclude` or `forget` covers may not be fetched.
 
     Exit code 0: it may be fetched; 1: an exclusion, robots.txt, a Crawl-delay above crawl.crawl_delay_cap_s, or a
-    reservation in tdmrep.json where crawl.obey_opt_out is on forbids it; 3: with --stored where nothing is stored.
+    reservation in tdmrep.json where crawl.obey_opt_out is on forbids it; 3: the crawl keeps no robots.txt of the site.
     """
-    if file is not None and stored:
-        raise UsageError("--file and --stored: one of them at a time")
     config = common.load().config
     settings = config.crawl
     normal = normalise(url if "://" in url else f"https://{url}")
@@ -91,13 +72,9 @@ def robots(
         with binary_input(file) as lines:
             text = lines.read(ROBOTS_CAP_BYTES)
         source = _Source(text, f"{file}, {counted(len(text), 'byte')} read")
-    elif stored:
-        source = _from_frontier(config, normal)
     else:
-        source = _from_site(settings, normal, not_visited)
-    decision = _UNREACHABLE
-    if not source.unreachable:
-        decision = explain(source.text, settings.name, normal)
+        source = _from_frontier(config, normal)
+    decision = explain(source.text, settings.name, normal)
     rule = TdmRep.parse(source.tdm).rule_for(normal) if source.tdm is not None else None
     too_slow = decision.crawl_delay_s > settings.crawl_delay_cap_s
     obeyed = settings.obey_opt_out and rule is not None and rule.reserved
@@ -113,12 +90,12 @@ def robots(
 
 def _put_not_visited(settings: CrawlSettings, url: str, why: str, exclusion: str, *, as_json: bool) -> int:
     if as_json:
-        unknown = dict.fromkeys(_document(settings, _Source(b"", ""), _UNREACHABLE, None))
+        unknown = dict.fromkeys(_document(settings, _Source(b"", ""), explain(b"", settings.name, url), None))
         reason = {"why": "excluded" if exclusion else "forgotten", "excluded_as": exclusion or None}
         put_json({"url": url, "may_be_fetched": False, **unknown, **reason})
     else:
         put(f"may not be fetched: {one_line(url)}")
-        put_wrapped(f"  {one_line(why)}; nobody was asked", "    ")
+        put_wrapped(f"  {one_line(why)}", "    ")
     return Exit.PROBLEM
 
 
@@ -127,7 +104,7 @@ def _from_frontier(config: Config, url: str) -> _Source:
     with opened(config) as log:
         partitions = log.topics().get(f"state.{FRONTIER_STORE}", 0)
         if not partitions:
-            raise FarmwatchError("--stored: the log has no frontier yet: no crawl has run on it")
+            raise FarmwatchError("the log has no frontier yet: no crawl has run on it; --file reads a robots.txt")
         with log.read_state(FRONTIER_STORE, partition_of(site, partitions)) as state:
             require_readable(state)
             value = state.get(site_key(site))
@@ -137,30 +114,9 @@ def _from_frontier(config: Config, url: str) -> _Source:
         why = "is not in the frontier" if row is None else "has not been asked for a robots.txt that is still kept"
         if row is not None and row.stopped:
             why = f"was stopped ({row.stopped}), and its robots.txt was dropped then"
-        raise FarmwatchError(one_line(f"--stored: {site} {why}; without --stored the site itself is asked"))
+        raise FarmwatchError(one_line(f"{site} {why}; --file reads a robots.txt"))
     origin = f"kept by the frontier, {counted(len(text), 'byte')}" if text is not None else "the site has none"
     return _Source(text or b"", origin, robots_until=row.robots_until, tdm=(tdm or b"") if row.tdm_until else None)
-
-
-def _from_site(settings: CrawlSettings, url: str, not_visited: NotVisited | None) -> _Source:
-    try:
-        answers = ask_site(settings, url, not_visited.orders.excludes if not_visited else lambda _: False)
-    except NoContact as error:
-        raise ConfigError(f"{error} {WHERE_THE_CONTACT_STANDS}") from error
-    answer, tdm = answers.robots, answers.tdm
-    said = f"HTTP {answer.status}" if answer.status else f"no answer ({reasons.reason_text(answer.reason)})"
-    if answer.reason in ("too_many_redirects", "bad_redirect", "bad_encoding"):
-        said += f" ({answer.reason})"
-    hops = max(0, len(answer.requests) - 1)
-    way = f" after {counted(hops, 'redirect')}, at {_short(answer.final_url)}" if hops else ""
-    return _Source(
-        answers.rules,
-        f"{said}{way}: {_MEANINGS[answers.meaning]}",
-        status=answer.status,
-        redirects=hops,
-        tdm=None if tdm is None else tdm.body if tdm.outcome is FetchOutcome.FETCHED else b"",
-        unreachable=answers.meaning is RobotsAnswer.UNREACHABLE,
-    )
 
 
 def _facts(
@@ -185,7 +141,6 @@ def _because(decision: RobotsExplanation) -> str:
         "no_rule": "no rule of the group matches",
         "no_group": "no group is for us and none for *",
         "robots_txt": "robots.txt itself always is",
-        "unreachable": "robots.txt cannot be read",
         "too_costly": f"the patterns with * have more than {WILDCARDS_CAP} characters: all counts as disallowed",
     }[decision.why]
 
@@ -241,8 +196,6 @@ def _document(
         "delay_s": max(settings.delay_s, decision.crawl_delay_s),
         "sitemaps": [{"line": line.number, "url": _short(line.value)} for line in decision.sitemaps],
         "robots_txt": source.origin,
-        "status": source.status or None,
-        "redirects": source.redirects,
         "robots_until": source.robots_until or None,
         "tdmrep_asked": source.tdm is not None,
         "tdmrep": {name: _short(value) if isinstance(value, str) else value for name, value in policy.items()} or None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -42,8 +43,9 @@ def up(
 ) -> int:
     """Run the daemon: a process per role, restarted when one dies, drained together on SIGTERM.
 
-    A line of --hits without a usable hit is reported with its number and skipped. The console prints its address; where
-    it fails, it is started again, and the other roles go on.
+    A line of --hits without a usable hit is reported with its number and skipped. A console that fails is started
+    again, and the other roles go on. On a terminal a screen shows the console's address and the status, and the log
+    goes to up.log in the folder of the log; elsewhere the log goes to standard error.
 
     Exit code 0 after a clean drain, 1 when a process had to be killed or lines of --hits were skipped, 2 when the
     configuration is refused, 3 when the log or a model cannot be used, when a port of the metrics or the console is
@@ -116,13 +118,13 @@ def child_command(role: Role, name: str, arguments: Sequence[str]) -> list[str]:
 
 def _supervise(config: Config, roles: list[Role], name: str, common: Common, allow_private: bool, leash: bool) -> int:
     arguments = [*common.arguments(), *(["--set", "crawl.allow_private=true"] if allow_private else [])]
-    for role in roles:
-        port = config.metrics.port_of(role)
-        where = f"http://{config.metrics.host}:{port}/metrics" if port else "on a free port, see endpoints_served"
-        message(f"metrics of {role.value}: {where}")
     stop, hurry = threading.Event(), threading.Event()
     children = {role.value: child_command(role, name, arguments) for role in roles}
-    with stopping_on_signals(stop, hurry):
+    with stopping_on_signals(stop, hurry), ExitStack() as held:
+        if sys.stderr.isatty():
+            from farmwatch.commands.start.up_screen import up_screen
+
+            held.enter_context(up_screen(config, roles, stop))
         if leash:
             follow_parent(stop, 2 * config.loop.end_s)
         return Supervisor(children, config.loop.end_s, extras=[Role.CONSOLE.value]).run(stop, hurry)

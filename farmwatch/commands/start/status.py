@@ -2,89 +2,56 @@
 
 from __future__ import annotations
 
-import sys
-import time
+import textwrap
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.doctor.check_result import CheckState
-from farmwatch.doctor.status import DaemonStatus, StatusReader
+from farmwatch.doctor.status import DaemonStatus, RoleState, StatusReader
 from farmwatch.share.words import line_fields, text_of
 from farmwatch.terminal.messages import put, put_json
 from stream.text.user_errors import Exit
 from stream.text.wording import lasting, moment, one_line, size
 
-_WIDTH, _LINES = 80, 24  # of the screen that it fits
-_EVERY_S = 2.0
+WIDTH, _LINES = 80, 24  # of the screen that it fits
+_UNBROKEN = "\xa0"
 
 
-def status(
-    *,
-    watch: Annotated[bool, Parameter(negative="", help="Renew it every 2 seconds until Ctrl-C.")] = False,
-    json: AsJson = False,
-    common: Common = DEFAULTS,
-) -> int:
-    """Is it well? Share, crawl, disk, roles that have records to read, and what is wrong, on one screen.
+def status(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
+    """Is it well? Share, crawl, disk, processes of each role, and what is wrong, on one screen.
 
-    The lag is in offsets, heartbeats included; the oldest is how long the next record waits where a role is furthest
-    behind; the time left is at the rate of the last second, or, with --watch, since the last look. What is wrong are
-    findings of `farmwatch doctor` on the log, which says all of them in full.
+    A role is behind by so many offsets, heartbeats included; the oldest is how long the next record waits where it is
+    furthest behind; paces and the time left are those of a moment. `farmwatch doctor` says in full what is wrong. On a
+    terminal `up` shows the same and renews it.
 
-    JSON: one object, with --watch one a line. Exit code 1 if a finding is a FAIL.
+    Exit code 1 if a finding is a FAIL.
     """
     config = common.load().config
     with opened(config) as log:
         reader = StatusReader(log, config)
         reader.wait()
         state = reader.read()
-        if not watch:
-            if json:
-                put_json(_fields(state))
-            else:
-                put("\n".join(screen(state)))
-            return Exit.PROBLEM if any(found.state is CheckState.FAIL for found in state.wrong) else Exit.OK
-        if json or not sys.stdout.isatty():
-            while True:
-                put_json(_fields(state)) if json else put("\n".join([*screen(state), ""]))
-                sys.stdout.flush()
-                time.sleep(_EVERY_S)
-                state = reader.read()
-        from rich.live import Live
-        from rich.text import Text
-
-        with Live(auto_refresh=False, screen=True) as live:
-            while True:
-                live.update(Text("\n".join(screen(state))), refresh=True)
-                time.sleep(_EVERY_S)
-                state = reader.read()
+    if json:
+        put_json(_fields(state))
+    else:
+        put("\n".join(screen(state)))
+    return Exit.PROBLEM if any(found.state is CheckState.FAIL for found in state.wrong) else Exit.OK
 
 
 def screen(daemon: DaemonStatus) -> list[str]:
     """The status as lines that fit a screen of 24 lines of 80 columns."""
-    lines = [f"{daemon.log}, run {daemon.run}, {moment(daemon.at)}", "", *_facts(daemon)]
-    busy = [state for state in daemon.roles if state.lag]
-    if busy:
-        lines += ["", "role     processes      lag      oldest  per second  left"]
-    for state in busy:
-        per_s = "" if state.per_s is None else f"{state.per_s:,.0f}"
-        left = "unknown" if state.eta_s is None else lasting(state.eta_s)
-        counts = f"{len(state.members):>9}{state.lag:>9,}{lasting(state.age_s):>12}{per_s:>12}"
-        lines.append(f"{state.role:<9}{counts}  {left}")
-    if idle := [f"{state.role} {len(state.members)}" for state in daemon.roles if not state.lag]:
-        lines += ["", f"idle   {', '.join(idle)} processes"]
-    lines.append("")
+    lines = [f"{daemon.log}, run {daemon.run}, {moment(daemon.at)}", *_facts(daemon)]
     room = _LINES - len(lines) - 1
     wrong = [f"{trouble.state}  {trouble.check}: {trouble.found}" for trouble in daemon.wrong]
     if len(wrong) > room:
         wrong = [*wrong[: room - 1], f"and {len(wrong) - room + 1} more"]
     lines += [*wrong, "In full, with the remedies: farmwatch doctor"] if wrong else ["Nothing is wrong."]
     shown = map(one_line, lines)
-    return [line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…" for line in shown]
+    return [line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…" for line in shown]
 
 
 def _facts(state: DaemonStatus) -> Iterator[str]:
@@ -102,9 +69,23 @@ def _facts(state: DaemonStatus) -> Iterator[str]:
         )
     if state.crawl is not None:
         crawl = state.crawl
-        yield f"crawl  {crawl.fetched:,} pages fetched, {crawl.queued:,} URLs queued"
+        pace = "" if crawl.per_s is None else f", {crawl.per_s:.1f} a second"
+        yield f"crawl  {crawl.fetched:,} pages fetched{pace}, {crawl.queued:,} URLs queued"
         yield f"       {crawl.active:,} of {crawl.sites:,} sites go on, {crawl.stopped:,} are decided or have ended"
     yield f"disk   log {size(state.log_bytes)}, {size(state.free_bytes)} free"
+    roles = ", ".join(_role(role).replace(" ", _UNBROKEN) for role in state.roles)
+    for text in textwrap.wrap(roles, WIDTH, initial_indent="roles  ", subsequent_indent=" " * 7):
+        yield text.replace(_UNBROKEN, " ")
+
+
+def _role(state: RoleState) -> str:
+    """Its processes, and what it has to read."""
+    said = f"{state.role} {len(state.members)}"
+    if not state.lag:
+        return said
+    pace = "" if state.per_s is None else f", {state.per_s:,.0f} a second"
+    left = "" if state.eta_s is None else f", {lasting(state.eta_s)} left"
+    return f"{said} ({state.lag:,} behind, oldest {lasting(state.age_s)}{pace}{left})"
 
 
 def _fields(state: DaemonStatus) -> dict[str, Any]:

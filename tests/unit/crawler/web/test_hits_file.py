@@ -53,7 +53,7 @@ EXPORTS = {  # header lines of search tools, and the columns that are fields
     ),
     "Ahrefs": (
         "Keyword\tVolume\tKD\tPrevious position\tCurrent position\tPrevious URL\tCurrent URL\tCurrent date",
-        {"query": "Keyword", "rank": "Current position", "url": "Current URL"},
+        {"query": "Keyword", "rank": "Current position", "url": "Current URL", "fetched_at": "Current date"},
     ),
     "Semrush": (
         "Domain;Keyword;Position;Previous Position;Search Volume;CPC;URL;Traffic (%);Trends;Timestamp",
@@ -278,6 +278,7 @@ def _excel() -> bytes:
         (b'[{"url": "http://a.example/"}, {"url": "http://b.example/"}]', "JSON array"),
         (b'\xef\xbb\xbf\n[\n{"url": "http://a.example/"}\n]\n', "JSON array"),
         (b'["http://a.example/"]', "JSON array"),
+        (b'{\n "organic_results": [\n', "JSON object over several lines"),
     ],
 )
 def test_files_of_other_kinds_are_named(data: bytes, named: str) -> None:

@@ -213,6 +213,24 @@ def test_the_evidence_of_a_verdict_fits_80_columns(
     assert "needs: further articles" in told.err and "stricter" in told.err and "most_dropped_by:" not in told.err
 
 
+def test_every_open_site_has_the_reason_beside_it(farmwatch: Runner, finished: str) -> None:
+    """An open site, however few its articles, says how many more would decide it; a decided or unread one does not."""
+    put(
+        finished,
+        row("most.example", "undecided", pages=12, articles=12, scored=12, flagged=11, pages_used=12, llr=6.5),
+        row("few.example", "unclassifiable", pages=3, articles=3, scored=3, flagged=3, pages_used=3, llr=2.0),
+        row("none.example", "unclassifiable", pages=3),
+        row("decided.example", "llm", pages=9, articles=9, scored=9, flagged=9, pages_used=9, llr=7.1),
+    )
+    needs = {found["site"]: found["needs"] for found in farmwatch("sites", "--json", "--log", finished).lines}
+    assert needs["most.example"] == 1 and needs["few.example"] == 5
+    assert needs["none.example"] is needs["decided.example"] is None
+    assert (
+        "open: 1 more article in a row, flagged, would decide it"
+        in farmwatch("site", "most.example", "--log", finished).out
+    )
+
+
 def test_a_verdict_that_is_too_old_is_marked(farmwatch: Runner, finished: str) -> None:
     """`sites` shows the verdict and that it counts in no share any more."""
     put(finished, row("old.example", "llm", term_start=1, term_end=2))

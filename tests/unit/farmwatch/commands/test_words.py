@@ -125,10 +125,9 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "review draw --sites 2 --out other.jsonl",
     ],
     "crawl-robots": [
-        "crawl robots http://kept.site.test/p/1 --stored",
-        "crawl robots http://a.example/closed --file robots.txt",
-        "crawl robots http://none.test/ --stored",
         "crawl robots http://kept.site.test/p/1",
+        "crawl robots http://a.example/closed --file robots.txt",
+        "crawl robots http://none.test/",
     ],
     "rulesets": [
         "rulesets list",
@@ -152,6 +151,8 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "hits add hits.txt --log sqlite:new",
         "hits add hits.txt --log sqlite:new",
         "hits list --log sqlite:new --sort rank",
+        "hits imports",
+        "hits undo none",
         "hits search --source brave --queries queries.txt",
     ],
     "site": [

@@ -92,7 +92,7 @@ def test_a_comparison_is_that_of_the_command(farmwatch: Runner, world: CutoverWo
     flags = [part for flag in SETTINGS for part in ("--set", flag)]
     ran = farmwatch("compare", "live", "other", "--json", "--sample", "100", "--log", world.config.log.url, *flags)
     said = ran.json
-    assert {**found.json, "at": 0} == {**said, "at": 0, "labelled": 0, "labels": []}
+    assert {**found.json, "at": 0} == {**said, "at": 0}
     assert page.status == 200 and "article in A" in page.text and found.json["pages"]["common"] == 60
     flips = [(int(number), place) for place, number in re.findall(r'flip"><a href="#(\w+)">(\d+)</a>', page.text)]
     assert flips == [(said["pages"]["a_only_article"], "out")] and 'id="out"' in page.text
@@ -231,24 +231,21 @@ def test_a_host_is_forgotten_after_its_name_was_typed_twice(finished: str, tmp_p
         assert [row.site for row in read_sites(log)] == ["b.example"]
 
 
-def test_a_skipped_page_stays_skipped_and_the_comparison_counts_labels(world: CutoverWorld, tmp_path: Path) -> None:
-    """After a label comes the next page without one; the last leads back to those before; /compare has the counts."""
+def test_a_skipped_page_stays_skipped(world: CutoverWorld, tmp_path: Path) -> None:
+    """After a label comes the next page without one; the last leads back to those before."""
 
     async def visit(browser: Browser) -> list[Any]:
         sides = {"a": "live", "b": "other"}
-        before = (await browser.get("/compare.json", sides)).json
         second = (await browser.get("/label.json", {**sides, "at": "1"})).json
         fetch_id = second["page"]["fetch_id"]
         form = await browser.form("/crawl", **sides, fetch_id=fetch_id, said="", answer="a", after="1")
         third = (await browser.get("/label.json", {**sides, "after": "1"})).json
         led = (await browser.post("/label", form)).headers["Location"]
         last = (await browser.get("/label.json", {**sides, "after": str(second["of"] - 1)})).json
-        return [before, led, third, last, (await browser.get("/compare.json", sides)).json]
+        return [led, third, last]
 
-    before, led, third, last, after = visit_console(world, tmp_path, visit)
+    led, third, last = visit_console(world, tmp_path, visit)
     assert led.endswith("after=1") and (third["at"], last["at"]) == (2, 0)
-    assert (before["labelled"], after["labelled"]) == (0, 1)
-    assert after["labels"] == [{"what": "kept by first, dropped by other", "pages": 1, "articles": 1}]
 
 
 def test_a_mistake_in_a_text_of_rules_is_said_without_a_path(world: CutoverWorld, tmp_path: Path) -> None:

@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 import structlog
 
+from farmwatch.commands.start.running import child_command
 from farmwatch.daemon.signals import stopping_on_signals
-from farmwatch.daemon.supervisor import Supervisor
+from farmwatch.daemon.supervisor import Supervisor, this_program
+from stream.schema.roles import Role
 from stream.text.user_errors import Exit
 from tests.support.paths import ROOT
 from tests.support.waiting import wait_until
@@ -51,7 +53,7 @@ stop.wait()
 """
 _PARENT = """
 import sys, threading
-from farmwatch.daemon.supervisor import Supervisor
+from farmwatch.daemon.supervisor import Supervisor, this_program
 Supervisor({"x": [sys.executable, "-c", sys.argv[1], sys.argv[2]]}, 30.0).run(threading.Event())
 """
 
@@ -232,6 +234,7 @@ def _alive(pid: int) -> bool:
 
 _UNREAD = """
 import os, signal, threading
+from farmwatch.commands.start.running import child_command
 from farmwatch.daemon.signals import stopping_on_signals
 
 stop, hurry = threading.Event(), threading.Event()
@@ -254,6 +257,7 @@ def test_signals_stop_a_role_whose_messages_nobody_reads() -> None:
 
 _STORM = """
 import os, signal, subprocess, sys, threading
+from farmwatch.commands.start.running import child_command
 from farmwatch.daemon.signals import stopping_on_signals
 
 stop, hurry = threading.Event(), threading.Event()
@@ -274,3 +278,15 @@ def test_signals_that_interrupt_each_other_do_not_hang_a_role() -> None:
     """A service manager signals the whole group while the supervisor signals each role."""
     done = subprocess.run([sys.executable, "-c", _STORM], cwd=ROOT, timeout=60, check=False, stderr=subprocess.DEVNULL)
     assert done.returncode == 0
+
+
+def test_files_of_the_working_folder_are_not_imported(tmp_path: Path) -> None:
+    """A role starts in a folder that has a `stream.py` and a folder `scoring`."""
+    (tmp_path / "stream.py").write_text("raise SystemExit('of the working folder')")
+    (tmp_path / "scoring").mkdir()
+    (tmp_path / "scoring" / "__init__.py").write_text("raise SystemExit('of the working folder')")
+    command = [*child_command(Role.SCORE, "host-1", []), "--help"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    imported = [*this_program()[:2], "-c", "import scoring, stream"]
+    assert subprocess.run(imported, cwd=tmp_path, check=False).returncode == 0

@@ -14,6 +14,7 @@ import pytest
 
 from crawler.frontier.rows import CLOCK_KEY, ClockRow, pack
 from farmwatch.config.config import Config, load
+from farmwatch.config.member_names import claimed_name, names_folder
 from farmwatch.doctor import log_checks, machine_checks
 from farmwatch.doctor.check_result import CheckResult, CheckState
 from farmwatch.doctor.checks import examine
@@ -26,6 +27,7 @@ from scoring.pair.check import PairCheck
 from stream.log.contract import Output, StateChange, Topic
 from stream.opening import open_log
 from stream.schema.records import Page, encode
+from stream.schema.roles import Role
 from stream.schema.topics import FRONTIER_STORE, HITS, PAGES, RATES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import Runner
@@ -60,7 +62,7 @@ def test_a_fit_installation_has_no_fail(configure: Configure, tmp_path: Path) ->
     results = list(examine(configure()))
     assert [result for result in results if result.state is FAIL] == []
     names = {result.check for result in results}
-    assert {"python", "imports", "trafilatura", "extractor", "log", "clock", "disk", "ruleset", "crawl"} <= names
+    assert {"imports", "extractor", "log", "clock", "disk", "ruleset", "crawl"} <= names
     assert not {"broker", "pair", "segments"} & names
     assert not (tmp_path / "log").exists()
 
@@ -123,10 +125,15 @@ def test_a_disk_that_is_full_or_read_only_is_told(configure: Configure, monkeypa
 
 
 def test_ports_are_tried(configure: Configure) -> None:
-    """A port in use may be farmwatch's own: a warning."""
+    """A port in use is a warning, unless a running role of this log holds it."""
     with socket.create_server(("127.0.0.1", 0)) as holder:
-        found = _found(configure(f"metrics.port={holder.getsockname()[1]}"), "ports")
-    assert (found.state, "(crawl)" in found.found, "metrics.port" in found.mend) == (WARN, True, True)
+        config = configure(f"metrics.port={holder.getsockname()[1]}")
+        found = _found(config, "ports")
+        assert (found.state, "(crawl)" in found.found, "metrics.port" in found.mend) == (WARN, True, True)
+        names_folder(config).mkdir()
+        with claimed_name(names_folder(config), [Role.CRAWL]):
+            found = _found(config, "ports")
+    assert (found.state, found.found) == (OK, "served by the running crawl")
 
 
 def test_a_stranger_among_the_packages_is_a_fail(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,12 +268,12 @@ def test_a_crawl_with_times_of_a_clock_ahead_is_told(configure: Configure, ahead
 def test_a_mistake_of_farmwatch_is_named(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unexpected error is shown with its class, and the other checks still run."""
 
-    def broken(_: str) -> None:
+    def broken(_: object) -> None:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr("shutil.which", broken)
+    monkeypatch.setattr("shutil.disk_usage", broken)
     results = {result.check: result for result in examine(configure())}
-    assert (results["gpu"].state, results["gpu"].found) == (FAIL, "ZeroDivisionError: oh")
+    assert (results["disk"].state, results["disk"].found) == (FAIL, "ZeroDivisionError: oh")
     assert "search" in results
 
 
@@ -324,12 +331,6 @@ def test_thresholds_of_a_detector_that_does_not_run_are_a_warning(configure: Con
     own, other = [result for result in examine(config) if result.check == "detector"]
     assert (own.state, other.state) == (OK, WARN)
     assert "score.thresholds has a set for binoculars" in other.found
-
-
-def test_without_a_pair_nothing_is_asked_of_a_card(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The built-in detector needs no GPU: without one there is no warning."""
-    monkeypatch.setattr("shutil.which", lambda _: None)
-    assert _found(configure(), "gpu").state is OK
 
 
 def test_a_card_too_full_for_the_models_is_a_warning(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:

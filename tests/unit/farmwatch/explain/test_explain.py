@@ -117,7 +117,7 @@ def test_explain_json_has_the_names_of_the_pipes(farmwatch: Runner, finished: st
     assert all(names == set(rule) for rule in found["rules"])
     assert found["warning"] == ""
     found = farmwatch("page", URL, "--json", "--log", finished).json
-    assert (found["score"]["detector"], found["warning"], found["other_score"]) == (DETECTOR, "indicative only", None)
+    assert (found["score"]["detector"], found["warning"]) == (DETECTOR, "indicative only")
     assert f"{DETECTOR}: indicative only" in farmwatch("page", URL, "--log", finished).err
 
 
@@ -199,7 +199,7 @@ def test_a_difference_from_the_recorded_share_is_shown(
 
 
 def test_the_words_of_explain(farmwatch: Runner, tmp_path: Path) -> None:
-    """Each kind of line: repeats, near-duplicates, template lines, extraction, measures, unknown rules, scores."""
+    """Each kind of line: repeats, extraction, measures, unknown rules, scores."""
     near = {"template_share": 0.425, "simhash_distance": 3.0, "template_block_share": 19 / 37, "expected_f1": 0.31}
     rich: dict[str, Any] = {"structure": [1200.0, 0.25, None], "quality": {"main": [120.0, 4.25], "c4": [None, 3.0]}}
     first = _features("first", _own(0), measures={"template_share": 0.0, "expected_f1": 0.925}, extract_path="blocks")
@@ -225,10 +225,7 @@ def test_the_words_of_explain(farmwatch: Runner, tmp_path: Path) -> None:
 
 
 def test_json_has_every_measure_by_name(farmwatch: Runner, tmp_path: Path) -> None:
-    """Structure and quality measures by name, and the numbers of template lines; none of a record without them.
-
-    Counts are whole numbers everywhere, fractions are kept.
-    """
+    """Structure and quality measures by name, and the numbers of template lines; none of a record without them."""
     more: dict[str, Any] = {
         "quality": {"main": [120.0, 4.25], "c4": [None, 3.0]},
         "measures": {"tokens": 382.0, "x": 0.5, "big": 1e300},
@@ -240,9 +237,6 @@ def test_json_has_every_measure_by_name(farmwatch: Runner, tmp_path: Path) -> No
     assert (structure["page_bytes"], structure["anchor_share"], list(structure)) == (1200, None, [*STRUCTURE])
     assert (found["quality"]["main"]["words"], found["quality"]["c4"]["mean_word_chars"]) == (120, 3)
     assert (found["template_lines"], bare["structure"], bare["quality"]) == ([0, 2], {}, {})
-    text = farmwatch("page", _address("new"), "--json", "--log", log).out
-    assert '"tokens": 382, "x": 0.5, "big": 1e+300' in text and '"words": 120, "mean_word_chars": 4.25' in text
-    assert '"name": "min_tokens", "value": 382, "op": ">=", "threshold": 200,' in text
 
 
 @pytest.mark.parametrize("form", ["pipe", "terminal"])
@@ -320,10 +314,8 @@ def test_extraction_has_a_text() -> None:
     """Every path and every error has a text; an error also keeps its name."""
     assert {"recall", "precision", "blocks", "fallback", "plain", "none"} == set(PATHS)
     assert {str(error) for error in ExtractError} == set(ERRORS)
-    assert extraction("none", "timeout", MeasureSettings()).endswith(
-        "exceeded its time limit (timeout); here measure.time_limit_s is 10.0"
-    )
-    assert extraction("none", "new_one", MeasureSettings()) == "no main text: new one (new_one)"
+    assert extraction("none", "timeout").endswith("exceeded measure.time_limit_s (timeout)")
+    assert extraction("none", "new_one") == "no main text: new one (new_one)"
 
 
 def test_the_score_is_of_the_site_and_of_the_configured_detector(farmwatch: Runner, tmp_path: Path) -> None:
@@ -487,32 +479,24 @@ def test_a_file_may_have_an_assumed_url(farmwatch: Runner, tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("here")
 def test_a_limit_is_named_with_its_setting(farmwatch: Runner, tmp_path: Path) -> None:
-    """For a page beyond a limit, the settings of the limit are shown with their values; JSON has them by path."""
+    """For a page beyond a limit, the setting of the limit is named."""
     (tmp_path / "page.html").write_text(article_html() + "<!-- no other test has measured it -->", encoding="utf-8")
     arguments = ("page", "page.html", "--set", "measure.max_elements=1")
-    assert "(too_many_elements); here measure.max_elements is 1" in farmwatch(*arguments).out
-    assert farmwatch(*arguments, "--json").json["extract"]["limits"] == {"measure.max_elements": 1}
+    assert "more elements than measure.max_elements (too_many_elements)" in farmwatch(*arguments).out
     cut = farmwatch("page", "page.html", "--set", "measure.max_html_bytes=1000").out
     assert "more bytes than measure.max_html_bytes (1000)" in cut
-    assert extraction("recall", "", MeasureSettings()) == PATHS["recall"]
+    assert extraction("recall", "") == PATHS["recall"]
 
 
-def test_a_score_for_another_ruleset_is_marked(farmwatch: Runner, finished: str) -> None:
-    """A ruleset that drops the page or scores another text has no score; the line names the other ruleset."""
-    live = f"kept by ruleset default {load_ruleset('default').digest}: 1.500, p(llm) 0.970, flagged;"
+def test_a_ruleset_that_scores_another_text_has_no_score_yet(farmwatch: Runner, finished: str) -> None:
+    """Nor has one that drops the page: the score of the log is of the live ruleset's text."""
     extracted = '[rules.extracted]\nthreshold = "ok"\n'
     dropping = Path("dropping.toml")
     dropping.write_text(f"{extracted}[rules.min_tokens]\nthreshold = 90000\n", encoding="utf-8")
     lines = farmwatch("page", URL, "--ruleset", dropping, "--log", finished).out.splitlines()
-    at = lines.index("score: none, only articles are scored")
-    assert lines[at + 1].startswith(f"  the log has one of the main text, {live}")
+    assert "score: none, only articles are scored" in lines
     assert not any(line.startswith("scored text") for line in lines)
     cleaning = Path("cleaning.toml")
     cleaning.write_text(f'scores = "c4"\n{extracted}', encoding="utf-8")
-    lines = farmwatch("page", URL, "--ruleset", cleaning, "--log", finished).out.splitlines()
-    at = lines.index("score: none yet of the main text cleaned as C4 does")
-    assert lines[at + 1].startswith(f"  the log has one of the main text, {live}")
-    found = farmwatch("page", URL, "--ruleset", cleaning, "--json", "--log", finished).json
-    assert found["score"] is None
-    assert (found["other_score"]["text"], found["other_score"]["ruleset"]) == ("main", "default")
-    assert found["warning"] == "indicative only"
+    assert "score: none yet" in farmwatch("page", URL, "--ruleset", cleaning, "--log", finished).out.splitlines()
+    assert farmwatch("page", URL, "--ruleset", cleaning, "--json", "--log", finished).json["score"] is None

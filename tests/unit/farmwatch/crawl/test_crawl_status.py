@@ -1,8 +1,7 @@
-"""The view of a crawl: its figures, how it shows them, and the thread that observes."""
+"""The status of a crawl: its figures, their line, and the thread that observes."""
 
 from __future__ import annotations
 
-import io
 import threading
 from contextlib import closing
 from dataclasses import replace
@@ -11,16 +10,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from rich.console import Console
 
-from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
+from crawler.frontier.rows import TOTALS_KEY, Totals, pack, site_key
 from crawler.stages.crawl import CrawlStage
 from farmwatch.config.config import Config
 from farmwatch.config.opening import open_configured
 from farmwatch.config.settings import LogSettings
 from farmwatch.config.topic_limits import create_topics
 from farmwatch.crawl.observer import CrawlObserver
-from farmwatch.crawl.view import CrawlView, render, status_line
 from farmwatch.crawl.watch import CrawlFigures, CrawlWatch
 from stream.log.contract import Commit, Log, Member, Output, StateChange, Topic
 from stream.log.errors import Fenced, LogUnavailable, UnknownTopic
@@ -33,9 +30,6 @@ from tests.support.waiting import wait_until
 
 FIGURES = CrawlFigures(
     waits_for="",
-    running_s=192.0,
-    partitions=4,
-    sites=381,
     active=230,
     parked=4,
     resting=120,
@@ -45,13 +39,13 @@ FIGURES = CrawlFigures(
     recent_per_s=6.4,
     in_flight=12,
     received_bytes=47_500_000,
-    oldest_due_ms=2000,
+    next_due_ms=-2000,
     outcomes={"fetched": 380, "robots": 12, "http_404": 8},
 )
 
 
 class Clock:
-    """Both clocks of the view's watch, set by the test."""
+    """Both clocks of the watch, set by the test."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -89,115 +83,31 @@ def observed(partitions: int) -> tuple[Clock, CrawlWatch, Member, MemoryLog]:
     return clock, watch, member, log
 
 
-def rendered(figures: CrawlFigures, width: int = 100) -> str:
-    """The view as text."""
-    console = Console(record=True, width=width, file=io.StringIO())
-    console.print(render(figures, "sqlite:folder", 64))
-    return console.export_text()
-
-
-def test_the_view_has_every_figure() -> None:
-    """Pages and their rate, bytes, requests in flight, sites by state, oldest due site, queue, and outcomes."""
-    text = " ".join(rendered(FIGURES).split())
-    for part in (
-        "crawl on sqlite:folder, 3 min 12 s",
-        "1,234 fetched, 6.4/s over the last minute, 45.3 MiB",
-        "12 of 64 requests at most",
-        "226 active · 4 parked · 120 resting · 31 stopped",
-        "the oldest for 2 s",
-        "812 URLs queued, about 2 min 6 s at this rate",
-        "fetched 380, robots 12, http_404 8",
-    ):
-        assert part in text
-    assert "waiting" not in text
-    for part in ("1,234 pages fetched (6.4/s)", "12 requests in flight", "226 active, 4 parked", "45.3 MiB"):
-        assert part in status_line(FIGURES)
-
-
-@pytest.mark.parametrize("width", [20, 50, 72])
-def test_a_narrow_terminal_cuts_the_lines(width: int) -> None:
-    """Each fact stays on one line; a long one ends in an ellipsis."""
-    outcomes = {f"a_long_reason_number_{n}": 1000 for n in range(8)}
-    figures = CrawlFigures(
-        waits_for="", partitions=1, next_parked=f"{'a' * 200}.test, timeout", next_due_ms=5000, outcomes=outcomes
+def test_the_line_has_every_figure() -> None:
+    """Pages and their rate, bytes, requests in flight, sites by state, the next due site, queue, and outcomes."""
+    assert FIGURES.text == (
+        "1,234 pages fetched (6.4/s), 12 requests in flight, sites 226 active, 4 parked, 120 resting, 31 stopped;"
+        " 812 URLs queued; due: the oldest for 2 s; 45.3 MiB received; last minute: fetched 380, robots 12, http_404 8"
     )
-    lines = rendered(figures, width).splitlines()
-    assert [line.split()[0] for line in lines] == ["crawl", "pages", "in", "sites", "due", "left", "last"]
-    assert max(map(len, lines)) == width and lines[-1].endswith("…")
+    assert "due: the next in 10 min;" in replace(FIGURES, next_due_ms=600_000).text
+    assert "due: no site is queued;" in replace(FIGURES, next_due_ms=None).text
 
 
-def test_an_idle_crawl_says_so_and_how_to_end_it() -> None:
-    """A crawl with nothing due for long is idle; one with requests, or with work due in seconds, is not."""
-    idle = CrawlFigures(waits_for="", partitions=1, sites=3, resting=3, next_due_ms=86_400_000)
-    assert "last minute no requests" in " ".join(rendered(idle).split())
-    assert "Ctrl-C ends the crawl" in rendered(idle) and "Ctrl-C ends the crawl" in rendered(
-        replace(idle, next_due_ms=None)
-    )
-    for busy in (replace(idle, next_due_ms=5000), replace(idle, in_flight=1), replace(idle, paused="by ann@desk")):
-        assert "Ctrl-C" not in rendered(busy)
-    assert "no answer yet" in rendered(replace(idle, in_flight=1))
-
-
-def test_a_pause_is_shown_first() -> None:
-    """View and status line show why no request starts."""
+def test_a_pause_is_shown() -> None:
+    """The line says why no request starts."""
     _, watch, _, log = observed(1)
-    figures = watch.figures()
-    assert figures.paused == "by ann@desk: her reason; 1 B free"
-    assert rendered(figures).splitlines()[1].split() == ["paused", *figures.paused.split()]
-    assert f"paused: {figures.paused}" in status_line(figures)
+    assert watch.figures().text.endswith("; paused: by ann@desk: her reason; 1 B free")
     log.close()
 
 
-def test_a_view_without_partitions_says_what_it_waits_for() -> None:
-    """Before the first assignment, the view names that state and shows no rate."""
-    text = rendered(CrawlFigures())
-    assert "for the log to give this process its partitions" in text
-    assert "0 URLs queued" in text
-    assert "at this rate" not in text
-    assert status_line(CrawlFigures()).endswith("; waits for the log to give this process its partitions")
-
-
-def test_parked_sites_have_no_estimated_end() -> None:
-    """If all active sites are parked, the rate of the last minute gives no estimate."""
-    figures = CrawlFigures(
-        waits_for="", partitions=1, active=2, parked=2, queued=5, recent_per_s=3.0, next_due_ms=600_000
-    )
-    assert "at this rate" not in rendered(figures) and "the next in 10 min" in rendered(figures)
-
-
-def test_the_next_parked_site_is_named() -> None:
-    """If only parked sites are left, the view names the one that is asked again first, and why it is parked."""
-    clock, watch, member, _ = observed(2)
-    later = clock.ms() + 600_000
-    row = SiteRow("a.test", "http://a.test", parked_until=later, parked_why="http_503")
-    changes = [StateChange(site_key("a.test"), pack(row), due_at=later)]
-    sums = pack(Totals(sites=1, active=1, parked=1))
-    member.commit(Commit(state={0: [*changes, StateChange(TOTALS_KEY, sums)]}))
-    clock.now_s += 1
-    member.poll(0, 1, 1)
-    assert "only parked sites are left; the next in 9 min 59 s (a.test, http_503)" in status_line(watch.figures())
-    busy = pack(Totals(sites=1, active=1))
-    member.commit(Commit(state={1: [StateChange(TOTALS_KEY, busy)]}))
-    clock.now_s += 1
-    member.poll(0, 1, 1)
-    assert "only parked" not in status_line(watch.figures())
+def test_a_crawl_without_partitions_says_what_it_waits_for() -> None:
+    """Before the first assignment, the line names that state."""
+    assert CrawlFigures().text.endswith("; waits for the log to give this process its partitions")
 
 
 def test_no_page_can_control_the_terminal() -> None:
-    """A reason with control characters or markup, as in a broken record, is shown as plain text."""
-    figures = CrawlFigures(waits_for="", partitions=1, outcomes={"\x1b[2Jx[bold]y[/bold]": 1})
-    assert "\x1b" not in rendered(figures) and "x[bold]y[/bold] 1" in rendered(figures)
-    assert "\x1b" not in status_line(figures)
-
-
-def test_a_view_draws_on_its_console_and_ends() -> None:
-    """Shown figures appear on the console; the last ones stay there."""
-    out = io.StringIO()
-    console = Console(file=out, force_terminal=True, width=100, no_color=True)
-    with CrawlView(console, "sqlite:folder", 64) as view:
-        view.show(CrawlFigures(waits_for="", partitions=1))
-        view.show(FIGURES)
-    assert "1,234 fetched" in out.getvalue()
+    """A reason with control characters, as in a broken record, is shown as plain text."""
+    assert "\x1b" not in CrawlFigures(outcomes={"\x1b[2Jx": 1}).text
 
 
 def test_only_committed_records_are_counted() -> None:
@@ -230,9 +140,8 @@ def test_the_sums_of_the_frontier_are_shown() -> None:
     clock.now_s += 1
     member.poll(0, 1, 1)
     figures = watch.figures()
-    assert (figures.partitions, figures.sites, figures.active, figures.parked) == (2, 18, 8, 2)
-    assert (figures.resting, figures.stopped, figures.queued, figures.fetched) == (6, 4, 14, 6)
-    assert (figures.oldest_due_ms, figures.next_due_ms) == (4000, None)
+    assert (figures.active, figures.parked, figures.resting) == (8, 2, 6)
+    assert (figures.stopped, figures.queued, figures.next_due_ms) == (4, 14, -4000)
 
 
 def test_spans_are_readable() -> None:
@@ -262,7 +171,7 @@ def config(tmp_path: Path) -> Config:
 def observer_of(config: Config, stop: threading.Event, **changes: Any) -> CrawlObserver:
     """An observer that checks every 10 ms, and waits for the end of all work."""
     parts = {"watch": CrawlWatch(), "hurry": threading.Event(), **changes}
-    return CrawlObserver(config, view=None, stop=stop, until_done=True, every_s=0.01, **parts)
+    return CrawlObserver(config, stop=stop, until_done=True, every_s=0.01, **parts)
 
 
 def test_a_crawl_with_nothing_to_do_is_ended(config: Config) -> None:
@@ -273,7 +182,7 @@ def test_a_crawl_with_nothing_to_do_is_ended(config: Config) -> None:
 
 
 def test_sites_of_another_process_are_named(config: Config) -> None:
-    """A crawl without open work waits for the sites of a running `up`, and the view shows it."""
+    """A crawl without open work waits for the sites of a running `up`, and the line names it."""
     with closing(open_configured(config)) as log:
         other = log.join("crawl", [HITS], member="other", store=FRONTIER_STORE)
         other.poll(0, 1, 1)
