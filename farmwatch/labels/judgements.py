@@ -37,12 +37,6 @@ ANSWERS = {
 """Key -> answer."""
 
 
-class SampleFailedRule(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule that a page fails; other fields of the sample are ignored."""
-
-    name: str
-
-
 class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
     """A line of a sample, as `farmwatch compare` writes it. `fetched_at` in milliseconds UTC."""
 
@@ -57,8 +51,6 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
     run_b: str = ""
     verdict_a: str = ""
     verdict_b: str = ""
-    failed_a: list[SampleFailedRule] = []
-    failed_b: list[SampleFailedRule] = []
     fetched_at: int = 0
     ruleset_a: str = ""  # as in a command: a shipped ruleset by name, otherwise RUN.toml; "" = unknown
     ruleset_b: str = ""

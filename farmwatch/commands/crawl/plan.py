@@ -74,6 +74,9 @@ def _lines(planned: FurtherSites, config: Config) -> Iterator[str]:
     figures, at = planned.figures, f"the {config.rate.confidence:.0%} interval"
     further, now = counted(planned.sites, "further site"), planned.half_width_now
     scored = counted(planned.scored_sites_now, "site")
+    if not planned.sites:
+        yield "no further site is needed" if now is not None else "no further site: the log has them all"
+        return
     if now is None:
         yield f"{further} would give {at} of the share a half width of {planned.half_width:.1%} at best"
         few = planned.scored_sites_now < LEAST_SITES or not figures.sites
@@ -84,8 +87,8 @@ def _lines(planned: FurtherSites, config: Config) -> Iterator[str]:
         )
     else:
         yield (
-            f"{further} would bring {at} of the share to a half width of about {planned.half_width:.1%}; it is"
-            f" {now:.1%} with {scored} with a scored article"
+            f"{further} would bring {at} of the share to a half width of about {planned.half_width:.1%}; now it is"
+            f" {now:.1%}, by {scored} with a scored article"
         )
     if planned.labelled is not None:
         yield f"  labels    of {planned.labelled:,} sites in all: the share rests on them (`farmwatch review draw`)"

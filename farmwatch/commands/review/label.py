@@ -33,9 +33,6 @@ def label(
     *,
     out: Annotated[Path, Parameter(help="Labels file to add to.")] = Path("labels.jsonl"),
     operator: Annotated[str, Parameter(help="Who labels. Default: the login name.")] = "",
-    show_verdicts: Annotated[
-        bool, Parameter(help="Show the verdicts of the runs; they bias the labels.", negative="")
-    ] = False,
     answers: Annotated[Path | None, Parameter(help="Take the keys from this file; `-` is stdin.")] = None,
     json: AsJson = False,
 ) -> int:
@@ -56,16 +53,12 @@ def label(
     pages = LabelSample(sample)
     with closing(LabelsFile(out)) as labels:
         session = Session(pages.pages, labels, operator, wall_ms)
-        if answers is None and sys.stdin.isatty():
-            keys = _asked(session, show_verdicts=show_verdicts)
-        else:
-            keys = _read(answers)
-        leftover = _press(session, keys)
+        leftover = _press(session, _asked(session) if answers is None and sys.stdin.isatty() else _read(answers))
         if json:
             counts = {"pages": len(session.pages), "labelled": session.labelled, "answers": session.counts()}
             put_json({"labels": str(out), **counts, "changes": [change._asdict() for change in session.changes()]})
         else:
-            _put_summary(session, out, changes=show_verdicts or session.labelled == len(session.pages))
+            _put_summary(session, out, changes=session.labelled == len(session.pages))
     if leftover:
         message(f"{leftover}: the keys are not those of this sample?")
     return Exit.PROBLEM if leftover else pages.exit
@@ -94,14 +87,11 @@ def _read(answers: Path | None) -> Iterator[tuple[str, str]]:
                     yield f"{answers or 'stdin'}: line {number}", key
 
 
-def _asked(session: Session, *, show_verdicts: bool) -> Iterator[tuple[str, str]]:
+def _asked(session: Session) -> Iterator[tuple[str, str]]:
     """The key that the person types below each page, until all were seen. Other input is asked for again."""
     while (number := session.number) is not None:
         page = session.pages[number]
         message(f"\n{page.url}")
-        a, b = (page.run_a, page.verdict_a, page.failed_a), (page.run_b, page.verdict_b, page.failed_b)
-        for run, verdict, failed in (a, b) if show_verdicts else ():
-            message(f"{run}: {verdict}{', fails ' if failed else ''}{', '.join(rule.name for rule in failed)}")
         message("(its text is no longer in the log)" if page.text is None else page.text)
         if page.text_cut:
             message(f"... and {page.text_cut:,} characters more, not shown")

@@ -77,7 +77,7 @@ def test_an_undone_import_is_as_if_it_had_not_been_made(
 
 
 def test_what_a_stage_has_read_is_not_undone(farmwatch: Runner, tmp_path: Path, files: tuple[Path, Path]) -> None:
-    """Its sites count already: it is refused, and says what removes a site. So are an unknown and an undone import."""
+    """Its sites count already. An unknown and an undone import are refused too, and any while a role runs."""
     url = f"sqlite:{tmp_path / 'log'}"
     farmwatch("hits", "add", files[0], "--log", url)
     tally(url)
@@ -86,5 +86,10 @@ def test_what_a_stage_has_read_is_not_undone(farmwatch: Runner, tmp_path: Path, 
     ran = farmwatch("hits", "undo", before, "--log", url)
     assert ran.code == Exit.USAGE and "2 hits read by a stage already" in ran.err and "crawl forget" in ran.err
     assert len(farmwatch("hits", "list", "--json", "--log", url).lines) == 4
+    with opened(load(None, [f"log.url={url}"], {}).config, write=True) as log:
+        member = log.join("crawl", ["hits"], member="one")
+        ran = farmwatch("hits", "undo", after, "--log", url)
+        assert ran.code == Exit.USAGE and "crawl is running: stop farmwatch" in ran.err
+        member.close()
     codes = [farmwatch("hits", "undo", name, "--log", url).code for name in (after, after, "none")]
     assert codes == [Exit.OK, Exit.USAGE, Exit.PROBLEM]

@@ -144,6 +144,7 @@ def test_the_log_replaces_the_averages(farmwatch: Runner, finished: str, tmp_pat
     said = farmwatch(*asked, "--sites", "10000").out.splitlines()
     assert said[0].startswith("10,000 further sites would bring the 95% interval of the share to a half width of")
     assert len(said) <= 8
+    assert farmwatch(*asked, "--half-width", "40%").out == "no further site is needed\n"
     hits = tmp_path / "hits.csv"
     known = farmwatch("sites", "--json", "--log", finished).out.splitlines()[-1]
     hits.write_text(f"url\nhttps://{json.loads(known)['site']}/a\nhttps://new.example/\nhttps://new.example/b\n")

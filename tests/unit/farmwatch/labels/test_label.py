@@ -334,8 +334,6 @@ def test_a_person_is_asked_for_one_key_a_page(farmwatch: Runner, sample: Path, m
     assert ran.out.startswith("1 of 2") and [line["fetch_id"] for line in lines()] == ["f0"]
     assert "text.\nIts end." in ran.err and "\x1b" not in ran.err and "9 characters more" in ran.err
     assert not any(word in ran.err for word in ("live", "strict", "dropped", "min_tokens"))
-    monkeypatch.setattr(sys, "stdin", Typed("n\n"))
-    assert "strict: dropped, fails min_tokens" in farmwatch("review", "label", sample, "--show-verdicts").err
 
 
 def sampled(folder: str) -> list[dict[str, Any]]:
