@@ -101,10 +101,7 @@ def files_in(paths: Sequence[Path]) -> list[Path]:
         if not path.is_dir():
             expanded.append(path)
             continue
-        try:
-            files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
-        except OSError as error:
-            raise FarmwatchError(f"{path}: cannot be read: {error.strerror}") from error
+        files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
         if not files:
             raise FarmwatchError(f"{path}: no file in this folder")
         expanded += files

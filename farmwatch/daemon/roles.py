@@ -206,7 +206,7 @@ class _RoleProcess:
     observe: Callable[[Stage, Member], Member]
     cutover_check_s: float
     trace: Trace
-    clock: Clock
+    clock: SteadyClock
     loop: StageLoop | None = None
 
     def health(self) -> Health:
@@ -246,7 +246,7 @@ class _RoleProcess:
         from farmwatch.daemon.maintenance import Maintenance, jobs_of_tally
 
         over, method = threading.Event(), site_method_of(self.config, live.run)
-        jobs = jobs_of_tally(log, self.config.rate, self.metrics, live, (method.name, method.digest))
+        jobs = jobs_of_tally(log, self.config.rate, self.metrics, live, (method.name, method.digest), self.clock)
         thread = threading.Thread(target=Maintenance(jobs).run, args=(over,), name="maintenance", daemon=True)
         thread.start()
         try:

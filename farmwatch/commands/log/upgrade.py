@@ -63,10 +63,11 @@ def _report(check: UpgradeCheck, as_json: bool) -> int:
     if as_json:
         put_json(msgspec.to_builtins(check))
         return code
+    differs = "nothing differs" if check.is_same else "it changes what is measured or judged"
+    put_wrapped(f"{differs}: {counted(check.pages, 'page')}, the newest, measured again with this installation")
     epoch = "the same as the log's" if check.installed_epoch == check.epoch else f"the log's is {check.epoch}"
     versions = ", ".join(f"{name} {version or 'missing'}" for name, version in check.versions.items())
     put_wrapped(f"feature epoch: {check.installed_epoch}, {epoch} ({versions})")
-    put_wrapped(f"pages measured again: {check.pages}, the newest")
     put_wrapped(f"texts that differ: {check.texts}")
     put_wrapped(f"features that differ: {_counts(check.features)}")
     put_wrapped(one_line(f"verdicts that differ: {_counts(check.verdicts)}"))

@@ -17,7 +17,7 @@ from replay.live.cutover import CutoverRequest, cut_over
 from replay.runs.retention import BACK_DAYS, holding_runs, offsets_to_keep, oldest_unread, topics_held
 from stream.log.contract import wall_ms
 from stream.opening import open_log
-from stream.processing.steady_clock import ClockWatch
+from stream.processing.steady_clock import SteadyClock
 from stream.schema.runs import LIVE, Alias, Run, RunStatus, features_of
 from stream.schema.topics import FEATURES, HITS, VERDICTS
 from tests.support.front_door import Runner
@@ -116,8 +116,8 @@ def test_maintenance_keeps_unread_records_of_live(world: CutoverWorld) -> None:
     assert run is not None
     since_s = [0.0]
     later_s = wall_ms() / 1000 + 365 * 86_400
-    clocks = ClockWatch(lambda: later_s + since_s[0], lambda: since_s[0])
-    retention = RetentionRounds(world.log, clocks, lambda: since_s[0])
+    clock = SteadyClock(wall=lambda: int(1000 * (later_s + since_s[0])), monotonic=lambda: since_s[0])
+    retention = RetentionRounds(world.log, clock, lambda: since_s[0])
     since_s[0] = 3600.0  # the clock is confirmed
     retention.apply()
     assert _features(world) == 3
