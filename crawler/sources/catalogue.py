@@ -14,7 +14,7 @@ from crawler.sources.brave import Brave
 from crawler.sources.commoncrawl import CommonCrawl
 from crawler.sources.json_http import JsonHttp
 from crawler.sources.searxng import Searxng
-from crawler.sources.settings import KeyedSettings, SearchSettings, SourceSettings
+from crawler.sources.settings import JsonHttpSettings, KeyedSettings, SearchSettings, SourceSettings
 from crawler.sources.source import MissingKey, Source, SourceError
 
 Opener = Callable[[Any, str], Source]
@@ -22,6 +22,24 @@ SOURCES: Mapping[str, Opener] = {  # by the name of their field in SearchSetting
     "searxng": Searxng,
     "brave": Brave,
     "commoncrawl": CommonCrawl,
+}
+RECIPES: Mapping[str, JsonHttpSettings] = {  # of `json_http`; a table of the settings with that name replaces one
+    "mojeek": JsonHttpSettings(
+        url="https://api.mojeek.com/search?q={query}&fmt=json&t={count}",
+        items="response.results",
+        snippet="desc",
+        count=100,
+        key_env="MOJEEK_API_KEY",
+        key_param="api_key",
+    ),
+    "marginalia": JsonHttpSettings(
+        url="https://api2.marginalia-search.com/search?query={query}&count={count}&page={page}",
+        snippet="description",
+        count=20,
+        rate=0.2,
+        key_env="MARGINALIA_API_KEY",
+        key_header="API-Key",
+    ),
 }
 _KEY_CAP = 4096  # characters; a longer file is no key
 
@@ -35,10 +53,10 @@ def configured(settings: SearchSettings, environment: Mapping[str, str]) -> list
     blank = SearchSettings()
 
     def is_configured(name: str) -> bool:
-        mine = getattr(settings, name)
-        return mine != getattr(blank, name) or bool(environment.get(getattr(mine, "key_env", "")))
+        mine = settings_for(settings, name)
+        return mine != settings_for(blank, name) or bool(environment.get(getattr(mine, "key_env", "")))
 
-    return [*filter(is_configured, SOURCES), *settings.json_http]
+    return [*filter(is_configured, [*SOURCES, *RECIPES]), *(settings.json_http.keys() - RECIPES)]
 
 
 def settings_for(settings: SearchSettings, name: str) -> SourceSettings:
@@ -46,9 +64,10 @@ def settings_for(settings: SearchSettings, name: str) -> SourceSettings:
     if name in SOURCES:
         mine: SourceSettings = getattr(settings, name)
         return mine
-    if name in settings.json_http:
-        return settings.json_http[name]
-    known = ", ".join(["file", *SOURCES, *settings.json_http])
+    named = {**RECIPES, **settings.json_http}
+    if name in named:
+        return named[name]
+    known = ", ".join(["file", *SOURCES, *named])
     raise UnknownSource(f"no source is called {name[:40]!r}; there are {known}")
 
 

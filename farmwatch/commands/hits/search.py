@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from crawler.sources.catalogue import SOURCES
+from crawler.sources.catalogue import RECIPES, SOURCES
 from crawler.sources.ledger import interval_s
 from crawler.sources.queries import query_file
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
@@ -21,7 +21,10 @@ _NOT_ASKED = {"file": "hits add", "warc": "log import"}  # source that is read f
 def search(
     *,
     source: Annotated[
-        list[str], Parameter(help=f"{', '.join(SOURCES)}, or a name of search.json_http; may be repeated.", negative="")
+        list[str],
+        Parameter(
+            help=f"{', '.join([*SOURCES, *RECIPES])}, or a name of search.json_http; may be repeated.", negative=""
+        ),
     ],
     queries: Annotated[
         Path,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -28,7 +27,7 @@ from crawler.sources.source import (
     SourceError,
     SourceRefused,
 )
-from tests.support.paths import DOCS, ROOT
+from tests.support.paths import ROOT
 from tests.support.web.search_engines import BRAVE, BRAVE_LIMITS, MARGINALIA, MOJEEK, SEARXNG
 
 KEY = "s3cr3t-0f-the-test"
@@ -44,9 +43,6 @@ MINE = JsonHttpSettings(
     key_header="Authorization",
     key_prefix="Bearer ",
 )
-_PAGE = (DOCS / "reference" / "sources.md").read_text()
-_RECIPES = re.findall(r"^Mojeek and Marginalia .+?```toml\n(.+?)```", _PAGE, re.MULTILINE | re.DOTALL)
-RECIPES = msgspec.convert(tomllib.loads(_RECIPES[0])["search"]["json_http"], dict[str, JsonHttpSettings])
 
 
 def _settings() -> SearchSettings:
@@ -55,7 +51,7 @@ def _settings() -> SearchSettings:
         blank,
         searxng=replace(blank.searxng, url="http://127.0.0.1:8080/", engines=["mojeek", "brave"]),
         commoncrawl=replace(blank.commoncrawl, crawl="CC-MAIN-2024-33"),
-        json_http={"mine": MINE, **RECIPES},
+        json_http={"mine": MINE},
     )
 
 
@@ -362,7 +358,8 @@ def test_what_was_set_up_is_told_by_its_table_or_its_key() -> None:
     """The doctor has a line for configured sources only."""
     assert configured(SearchSettings(), {}) == []
     assert configured(SearchSettings(), {"BRAVE_API_KEY": "x"}) == ["brave"]
-    assert configured(_settings(), {}) == ["searxng", "commoncrawl", "mine", *RECIPES]
+    assert configured(_settings(), {}) == ["searxng", "commoncrawl", "mine"]
+    assert configured(_settings(), {"MOJEEK_API_KEY": "x"}) == ["searxng", "commoncrawl", "mojeek", "mine"]
     assert {*SOURCES, "json_http"} == set(SearchSettings.__struct_fields__)
 
 
