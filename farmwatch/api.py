@@ -18,16 +18,7 @@ from farmwatch.config.detector_config import caveats
 from farmwatch.config.opening import open_checked
 from farmwatch.pipes.lines import FeaturesLine, PageLine, VerdictLine, judge_features, measure_page
 from farmwatch.pipes.rows import Row, each_of, rows_as
-from farmwatch.pipes.score_lines import (
-    FlagOfDetector,
-    ScoreLine,
-    ShareEstimate,
-    TallyLine,
-    TextOfSite,
-    flags_of,
-    judge_sites,
-    score_texts,
-)
+from farmwatch.pipes.score_lines import ScoreLine, ShareEstimate, flags_of, judge_sites, score_texts
 from farmwatch.share.current_rate import current_rate
 from farmwatch.share.page_lines import PAGE_COLUMNS, page_lines
 from farmwatch.share.review_labels import read_review
@@ -44,7 +35,7 @@ from scoring.rates.canary import is_canary
 from scoring.rates.groups import SPLITS
 from scoring.rates.settings import RateSettings
 from scoring.sites.settings import TallySettings
-from scoring.stages.pipes import SiteVerdictLine, estimate_sites
+from scoring.stages.pipes import FlagLine, SiteVerdictLine, TallyLine, TextLine, estimate_sites
 from stream.log.contract import Log, wall_ms
 from stream.processing.topic_reader import UnreadableCounter, reporting_to
 from stream.text.user_errors import UsageError
@@ -159,8 +150,8 @@ def score(texts: Iterable[str | Row], settings: ScoreSettings = _SCORE) -> list[
     detectors = load_detectors(settings)
     _warn(f"{name_of(detector.identity)}: {detector.warning}" for detector in detectors)
     given = enumerate(each_of(texts))
-    named = [TextOfSite(id=str(place), text=text) if isinstance(text, str) else text for place, text in given]
-    return score_texts(list(rows_as(TextOfSite, named)), detectors)
+    named = [TextLine(id=str(place), text=text) if isinstance(text, str) else text for place, text in given]
+    return score_texts(list(rows_as(TextLine, named)), detectors)
 
 
 def tally(scores: Iterable[Row], detector: str = "", settings: TallySettings = _TALLY) -> list[TallyLine]:
@@ -168,7 +159,7 @@ def tally(scores: Iterable[Row], detector: str = "", settings: TallySettings = _
 
     `detector` chooses one, by name or identity, where rows name several. Raises UsageError, NoSiteTest, BadSiteNumbers.
     """
-    flags = flags_of(list(rows_as(FlagOfDetector, scores)), detector)
+    flags = flags_of(list(rows_as(FlagLine, scores)), detector)
     if flags.unnamed:
         raise UsageError(f"row {flags.unnamed[0]} names no detector, and others do: give detector=")
     if flags.others:

@@ -35,6 +35,8 @@ class TrainingRefused(ScoringError):
     The operator adds human texts of the registers that the message names, and trains again.
     """
 
+    exit = Exit.PROBLEM
+
 
 class BadParameters(ScoringError, ValueError):
     """Parameters of a test or an interval are invalid, such as p0 >= p1. The operator corrects the named ones.

@@ -55,7 +55,7 @@ def run_console(config: Config, stop: threading.Event, restarts: int, flags: Seq
     """
     os.nice(_NICE)
     metrics, watchdog = Metrics(ALL), Watchdog(_SILENT_S, time.monotonic)
-    with exposed(Role.CONSOLE, config, metrics, watchdog.health, stop, restarts):
+    with exposed(Role.CONSOLE, config, metrics, watchdog.health, restarts):
         serve(config, stop, metrics, flags, watchdog)
 
 

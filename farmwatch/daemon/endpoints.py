@@ -29,9 +29,7 @@ _TEXT = "text/plain; charset=utf-8"
 _CONNECTIONS = 16  # at once, a thread each; a further one takes the place of the slowest
 _REQUEST_S = 5.0  # for a request and its answer, including slow clients
 _POLL_S = 0.1
-_PORT_RETRY_S = 1.0
 _STRANGE = "the host is not an address of this machine; 127.0.0.1 and 0.0.0.0 always are"
-_PORT_MEND = "if no other farmwatch is draining, set metrics.port to another port, or to 0 for any"
 
 
 class PortTaken(FarmwatchError):
@@ -78,33 +76,16 @@ class Endpoints:
     request_s: float = _REQUEST_S  # after which a connection is closed
     _server: _Server | None = field(init=False, default=None)
 
-    def start(self, patience_s: float = 0.0, stop: threading.Event | None = None) -> None:
-        """Bind and serve. Waits `patience_s` for a port in use: the process before this one may still drain.
-
-        Returns without serving if `stop` is set meanwhile. Raises PortTaken if the address stays in use, ConfigError
-        if it does not belong to this machine.
-        """
-        until = time.monotonic() + patience_s
-        stop = stop or threading.Event()
-        host, port = self.host, self.port
-        server, warned = None, False
-        while server is None:
-            if stop.is_set():
-                return
-            try:
-                server = _Server((host, port), self.page, self.request_s)
-            except OSError as error:
-                left_s = until - time.monotonic()
-                if error.errno != errno.EADDRINUSE or left_s <= 0:
-                    raise _refusal(host, port, error) from error
-                if not warned:
-                    _log.warning("metrics_port_taken", address=f"{host}:{port}", waits_s=round(left_s), mend=_PORT_MEND)
-                warned = True
-                stop.wait(min(_PORT_RETRY_S, left_s))
+    def start(self) -> None:
+        """Bind and serve. Raises PortTaken for a port in use, ConfigError for an address of another machine."""
+        try:
+            server = _Server((self.host, self.port), self.page, self.request_s)
+        except OSError as error:
+            raise _refusal(self.host, self.port, error) from error
         self._server = server
         self.port = server.server_address[1]
         threading.Thread(target=server.serve_forever, name="endpoints", daemon=True, args=(_POLL_S,)).start()
-        _log.info("endpoints_served", url=f"http://{host}:{self.port}/metrics")
+        _log.info("endpoints_served", url=f"http://{self.host}:{self.port}/metrics")
 
     def close(self) -> None:
         """Stop serving."""

@@ -26,7 +26,7 @@ from stream.log.contract import Log
 from stream.log.errors import TooMuchExpired
 from stream.processing import heartbeat
 from stream.processing.metrics import Metrics
-from stream.processing.steady_clock import ClockWatch
+from stream.processing.steady_clock import SteadyClock
 from stream.schema.control import Control
 from stream.schema.topics import HITS
 
@@ -92,16 +92,18 @@ def jobs_of_tally(
     metrics: Metrics,
     live: RunRules,
     method: tuple[str, str],
-    clock: Callable[[], float] = time.time,
+    clock: SteadyClock,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> list[PeriodicJob]:
-    """The jobs of a TALLY process. `method`: name and digest of the live run's site method; clocks in seconds."""
-    clocks = ClockWatch(clock, monotonic)
-    share = LiveShare(log, rate, metrics, live, method, clock, monotonic)
-    retention = RetentionRounds(log, clocks, monotonic)
+    """The jobs of a TALLY process. `method`: name and digest of the live run's site method.
+
+    `clock` is that of the process, `monotonic` is in seconds.
+    """
+    share = LiveShare(log, rate, metrics, live, method, lambda: clock() / 1000, monotonic)
+    retention = RetentionRounds(log, clock, monotonic)
 
     def send_heartbeat() -> None:
-        heartbeat.beat(log, log.topics()[HITS], int(clock() * 1000))
+        heartbeat.beat(log, log.topics()[HITS], clock())
 
     def log_status() -> None:
         crawl: dict[str, int] = {}
@@ -120,9 +122,7 @@ def jobs_of_tally(
         PeriodicJob("status", STATUS_S, log_status),
         PeriodicJob("retention", RETENTION_S, retention.apply),
         PeriodicJob("sizes", RETENTION_S, partial(set_size_gauges, log, metrics), at_once=True),
-        PeriodicJob(
-            "series", _SERIES_S, partial(share.append_due_points, clocks), rests=False
-        ),  # no interval is skipped
+        PeriodicJob("series", _SERIES_S, share.append_due_points, rests=False),  # no interval is skipped
     ]
 
 
@@ -131,7 +131,7 @@ class RetentionRounds:
     """Removes and compacts old records, except those that runs still need; once a day renews offsets of idle groups."""
 
     log: Log
-    clocks: ClockWatch
+    clock: SteadyClock
     monotonic: Callable[[], float]  # seconds
     renew: Callable[[Log, Control], None] = renew_idle
     _renew_at: float = field(init=False, default=0.0)
@@ -141,7 +141,7 @@ class RetentionRounds:
         self._renew_at = self.monotonic()
 
     def apply(self) -> None:
-        """Apply retention once, unless the clock is in doubt."""
+        """Apply retention once; before the clock is confirmed, only a part of a topic is removed."""
         control = Control(self.log)
         obstacle = self._expire(control)
         if obstacle and not self._is_waiting:
@@ -155,11 +155,8 @@ class RetentionRounds:
 
     def _expire(self, control: Control) -> str:
         """Apply retention once. Returns the reason if it has to wait, else ""."""
-        clock = self.clocks.read()
-        if clock.moved_s:
-            return f"the clock moved by {clock.moved_s / 3600:+.1f} hours"
-        now_ms = int(clock.wall_s * 1000)
-        most = 1.0 if clock.is_confirmed else _UNCONFIRMED_SHARE
+        now_ms = self.clock()
+        most = 1.0 if self.clock.is_confirmed else _UNCONFIRMED_SHARE
         try:
             freed = self.log.expire(now_ms, offsets_to_keep(self.log, control, now_ms), most=most)
         except TooMuchExpired as error:

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from replay.runs.run_rules import RunRules
 
 _log = structlog.get_logger()
-_PORT_MARGIN_S = 5.0  # beyond the drain, roles whose supervisor was killed keep their ports this long
 _CUTOVER_CHECK_S = 1.0
 _TRACES_END_S = 3.0  # the last spans may delay the end of a role this long
 _TRACE_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
@@ -134,7 +133,7 @@ def run_role(
             metrics.watch(DISK_FREE_BYTES, partial(_free_bytes, folder), folder=name)
     with tracing(config.log.url) as trace:
         process = _RoleProcess(role, config, member, metrics, observe, cutover_check_s, trace, SteadyClock(metrics))
-        with exposed(role, config, metrics, process.health, stop, restarts), closing(open_configured(config)) as log:
+        with exposed(role, config, metrics, process.health, restarts), closing(open_configured(config)) as log:
             create_topics(log, config)
             process.run(log, stop)
     _log.info("role_ended", member=member)
@@ -171,14 +170,14 @@ def tracing(log_url: str) -> Iterator[Trace]:
 
 @contextmanager
 def exposed(
-    role: Role, config: Config, metrics: Metrics, health: Callable[[], Health], stop: threading.Event, restarts: int
+    role: Role, config: Config, metrics: Metrics, health: Callable[[], Health], restarts: int
 ) -> Iterator[None]:
-    """Serve metrics and health of a role until the end of the block. Raises PortTaken if the port stays taken."""
+    """Serve metrics and health of a role until the end of the block. Raises PortTaken, ConfigError."""
     metrics.set(BUILD_INFO, 1, version=program_version())
     metrics.count(ROLE_RESTARTS, restarts)
     shown, port = Exposition(metrics.registry, role.value), config.metrics.port_of(role)
     endpoints = Endpoints(shown, health, config.metrics.host, port)
-    endpoints.start(config.loop.end_s + _PORT_MARGIN_S, stop)
+    endpoints.start()
     try:
         yield
     finally:
@@ -207,7 +206,7 @@ class _RoleProcess:
     observe: Callable[[Stage, Member], Member]
     cutover_check_s: float
     trace: Trace
-    clock: Clock
+    clock: SteadyClock
     loop: StageLoop | None = None
 
     def health(self) -> Health:
@@ -247,7 +246,7 @@ class _RoleProcess:
         from farmwatch.daemon.maintenance import Maintenance, jobs_of_tally
 
         over, method = threading.Event(), site_method_of(self.config, live.run)
-        jobs = jobs_of_tally(log, self.config.rate, self.metrics, live, (method.name, method.digest))
+        jobs = jobs_of_tally(log, self.config.rate, self.metrics, live, (method.name, method.digest), self.clock)
         thread = threading.Thread(target=Maintenance(jobs).run, args=(over,), name="maintenance", daemon=True)
         thread.start()
         try:

@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -24,18 +23,14 @@ from farmwatch.doctor import crawl_checks, deploy_checks, log_checks, machine_ch
 from farmwatch.doctor.check_result import CheckResult, CheckState, Results, Subject, fail
 from farmwatch.terminal.messages import message
 from farmwatch.terminal.remedies import remedy_of
-from filters.rules.ruleset import Ruleset
 from replay.live.live_run import ensure_live_run
-from replay.rows.site_table import read_sites, ruleset_of, short_ruleset
-from scoring.rates.canary import is_canary
 from stream.log.contract import Log
 from stream.log.errors import StreamError
 from stream.log.private_folders import make_private
-from stream.schema.records import SiteState
 from stream.schema.roles import STAGES, Role
 from stream.schema.topics import RETRIES, site_memory
 from stream.text.user_errors import FarmwatchError
-from stream.text.wording import counted, one_line
+from stream.text.wording import one_line
 
 _log = structlog.get_logger()
 
@@ -49,14 +44,11 @@ class DoctorCheck(NamedTuple):
 
 
 BEFORE_THE_LOG = (
-    DoctorCheck("python", machine_checks.python),
     DoctorCheck("imports", machine_checks.imports),
-    DoctorCheck("trafilatura", machine_checks.trafilatura),
     DoctorCheck("extractor", model_checks.extractor, [Role.MEASURE]),
     DoctorCheck("ruleset", model_checks.ruleset, [Role.JUDGE, Role.TALLY]),
     DoctorCheck("detector", model_checks.detectors, [Role.SCORE]),
     DoctorCheck("pair", model_checks.pair, [Role.SCORE]),
-    DoctorCheck("gpu", machine_checks.gpu),
     DoctorCheck("sites", model_checks.sites, [Role.TALLY]),
     DoctorCheck("canaries", model_checks.canaries, [Role.TALLY]),
     DoctorCheck("crawl", crawl_checks.crawl, [Role.CRAWL]),
@@ -83,7 +75,6 @@ OF_THE_DEPLOYMENT = (
     DoctorCheck("secrets", deploy_checks.secrets),
     DoctorCheck("brokers", deploy_checks.brokers),
     DoctorCheck("metrics", deploy_checks.metrics),
-    DoctorCheck("limits", deploy_checks.limits),
     DoctorCheck("service", deploy_checks.service),
 )
 
@@ -150,25 +141,13 @@ def prepare(config: Config, roles: Sequence[Role]) -> None:
                     f"warning: created missing topics: {', '.join(missing)}. If they were deleted, their unread records"
                     " are lost, and with a topic `state.…` the memory of its stage"
                 )
-            live = ensure_live_run(log, config) if Role.JUDGE in roles or Role.TALLY in roles else None
+            if Role.JUDGE in roles or Role.TALLY in roles:
+                ensure_live_run(log, config)
             require_fit(config, roles, log)
-            if live is not None:
-                with suppress(StreamError):
-                    _report_other_rulesets(read_sites(log), live.ruleset)
     except StreamError as error:
         if not (error.retriable and config.log.url.startswith("kafka:")):
             raise
         _log.warning("broker_away", url=config.log.url, error=str(error)[:300])
-
-
-def _report_other_rulesets(rows: Sequence[SiteState], in_force: Ruleset) -> None:
-    """Report sites whose rows are of another ruleset in one line: they are judged again only with a new page."""
-    judged = (row for row in rows if row.ruleset and not is_canary(row.site))
-    others = Counter(ruleset_of(row) for row in judged if row.digest != in_force.digest)
-    if others:
-        sites = ", ".join(f"{counted(count, 'site')} by {ruleset}" for ruleset, count in others.most_common())
-        now = short_ruleset(in_force.name, in_force.digest)
-        message(one_line(f"judged before: {sites}; each keeps its row until a page of it is judged by {now}"))
 
 
 def _require_writable(config: Config) -> None:

@@ -1,11 +1,9 @@
-"""Checks of a deployment besides the installation: user, folders, secrets, brokers, metrics, clock, limits, service."""
+"""Checks of a deployment besides the installation: user, folders, secrets, brokers, metrics, service."""
 
 from __future__ import annotations
 
 import os
-import resource
 import socket
-import urllib.request
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,13 +17,10 @@ from farmwatch.config.opening import check_log_url
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from stream.text.wording import one_line
 
-_GIB = 1024**3
-_FILES = 4096  # the crawler's connections, segments and libraries stay far below
-_MEMORY_BYTES = 1.5 * _GIB  # all roles of a small crawl, see docs/how-to/deploy.md
 _ASK_S = 5.0
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 _CONTAINER_MARKS: tuple[Path, ...] = (Path("/.dockerenv"), Path("/run/.containerenv"))
-_CGROUP, _PROC = Path("/sys/fs/cgroup/memory.max"), Path("/proc")
+_PROC = Path("/proc")
 
 
 def user(_: Subject) -> Results:
@@ -86,45 +81,15 @@ def brokers(at: Subject) -> Results:
 
 
 def metrics(at: Subject) -> Results:
-    """Prometheus can reach the page of each role: from here if it runs, and from elsewhere."""
+    """Prometheus can reach the page of each role from elsewhere, at a port that stays."""
     settings = at.config.metrics
     if not settings.port:
         yield warn("metrics.port is 0: another one at each start", "set metrics.port, so that Prometheus can be told")
-        return
-    if settings.host in _LOCAL:
+    elif settings.host in _LOCAL:
         mend = "set metrics.host to 0.0.0.0 or an address of this machine, and keep strangers off the port"
         yield warn(f"metrics.host is {settings.host}: only this machine can scrape", mend)
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.host, settings.host)  # noqa: S104 - compared
-    away = []
-    for role in at.roles:
-        url = f"http://{host}:{settings.port_of(role)}/metrics"
-        try:
-            with urllib.request.urlopen(url, timeout=_ASK_S) as answer:
-                is_ours = b"farmwatch_build_info{" in answer.read()
-        except OSError as error:
-            if isinstance(getattr(error, "reason", error), ConnectionRefusedError):
-                away.append(role.value)
-            else:
-                yield fail(one_line(f"{url}: {error}"), "look at the role's log")
-        else:
-            yield ok(f"{role.value}: {url}") if is_ours else fail(f"{url} is not farmwatch", "set another metrics.port")
-    if away:
-        yield ok(f"not running: {', '.join(away)}")
-
-
-def limits(_: Subject) -> Results:
-    """Limits of open files, and of the container's memory."""
-    files, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if 0 <= files < _FILES:
-        yield warn(f"{files} open files are allowed", f"LimitNOFILE=65536, or ulimit -n {_FILES}")
     else:
-        yield ok(f"{files:,} open files")
-    allowed = _CGROUP.read_text().strip() if _CGROUP.exists() else "max"
-    if allowed.isdecimal():
-        said = f"memory limit {int(allowed) / _GIB:.1f} GiB"
-        yield (
-            ok(said) if int(allowed) >= _MEMORY_BYTES else warn(said, "docs/how-to/deploy.md has what each role takes")
-        )
+        yield ok(f"{settings.host}:{settings.port} and the ports after it")
 
 
 def service(at: Subject, environment: Mapping[str, str] = os.environ) -> Results:

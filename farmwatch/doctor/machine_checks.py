@@ -1,4 +1,4 @@
-"""Checks of the machine: Python, packages, disk, GPU, ports, and the clock, also against the times in the log."""
+"""Checks of the machine: packages, disk, ports, and the clock, also against the times in the log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import importlib.util
 import os
 import shutil
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from functools import cache
@@ -26,18 +25,11 @@ from stream.schema.topics import HITS, PAGES
 from stream.text.wording import moment
 
 PACKAGES = ("stream", "crawler", "filters", "scoring", "replay", "farmwatch")
-PLAIN_PAGE = "<html><body><article><p>" + "One sentence of text. " * 20 + "</p></article></body></html>"
 _GIB = 1024**3
 _NEWEST = 5  # offsets at the end of a partition, of which some may be markers of transactions
 _DISK_FAIL_BYTES, _DISK_WARN_BYTES = 1 * _GIB, 10 * _GIB
 
 _owners = cache(packages_distributions)  # a look at all installed packages takes longer than all other checks
-
-
-def python(_: Subject) -> Results:
-    """The version of Python, because a copied tree may run under any."""
-    version = ".".join(map(str, sys.version_info[:3]))
-    yield ok(version) if sys.version_info >= (3, 11) else fail(version, "use Python 3.11 or newer")
 
 
 def imports(_: Subject) -> Results:
@@ -57,30 +49,6 @@ def folder_of(package: str) -> Path | None:
     """The folder from which a package is imported."""
     spec = importlib.util.find_spec(package)
     return Path(spec.origin).resolve().parent.parent if spec is not None and spec.origin else None
-
-
-def trafilatura(_: Subject) -> Results:
-    """Trafilatura finds the text of a plain page; MEASURE needs it with any extractor."""
-    try:
-        import trafilatura as library
-    except ImportError as error:
-        yield fail(str(error), "pip install 'trafilatura>=2.3.1' lxml_html_clean")
-        return
-    if library.extract(PLAIN_PAGE):
-        yield ok(str(library.__version__))
-    else:
-        yield fail("extracts nothing from a plain page", "reinstall trafilatura and lxml")
-
-
-def gpu(at: Subject) -> Results:
-    """The GPU, which only pairs of language models need."""
-    score = at.config.score
-    if names := output_of("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"):
-        yield ok(", ".join(names.splitlines()))
-    elif not score.uses_pair or score.pair.device == "cpu":
-        yield ok("none, and none is needed by the configured detectors")
-    else:
-        yield warn("nvidia-smi sees none", "mend the driver, or set score.pair.device to cpu with small models")
 
 
 def ports(at: Subject) -> Results:

@@ -10,7 +10,6 @@ from farmwatch.canaries.file import read_canaries
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, open_configured
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
-from farmwatch.doctor.machine_checks import PLAIN_PAGE
 from farmwatch.terminal.remedies import in_full
 from filters.errors import BadRuleset
 from filters.measure.epoch import epoch_settings
@@ -24,6 +23,7 @@ from stream.schema.vocabulary import Truth
 from stream.text.wording import counted, one_line
 
 _GIB = 1024**3
+_PLAIN_PAGE = "<html><body><article><p>" + "One sentence of text. " * 20 + "</p></article></body></html>"
 
 
 def extractor(at: Subject) -> Results:
@@ -31,7 +31,7 @@ def extractor(at: Subject) -> Results:
     from filters.measure.extractors import extract
 
     name = at.config.measure.extractor
-    if error := extract(PLAIN_PAGE, "", at.config.measure).error:
+    if error := extract(_PLAIN_PAGE, "", at.config.measure).error:
         mend = f"reinstall {name}, or set measure.extractor to another one"
         yield fail(f"{name} extracts nothing from a plain page: {error}", mend)
     else:

@@ -26,7 +26,7 @@ from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import EstimateLine
 from scoring.sites.registry import site_method
 from scoring.sites.settings import TallySettings
-from scoring.stages.pipes import FlagLine, SiteLine, SiteVerdictLine, TextLine, estimate_sites, tally_scores
+from scoring.stages.pipes import FlagLine, SiteVerdictLine, TallyLine, TextLine, estimate_sites, tally_scores
 from stream.log.contract import wall_ms
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
@@ -34,13 +34,6 @@ from stream.text.wording import counted
 T = TypeVar("T")
 _TEXTS_AT_ONCE = 256
 _UNNAMED = "lite-ngram"  # the detector if neither lines nor command name one
-
-
-class TextOfSite(TextLine, frozen=True, kw_only=True):
-    """Input of `score`: the fields besides the text are copied to the output."""
-
-    site: str | None = None
-    url: str | None = None
 
 
 class ScoreLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -57,20 +50,6 @@ class ScoreLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     url: str | None = None
 
 
-class FlagOfDetector(FlagLine, frozen=True, kw_only=True):
-    """Input of `tally`: with the detector of the flag, if the line names it."""
-
-    detector: str = ""
-
-
-class TallyLine(SiteLine, frozen=True, kw_only=True):
-    """Output of `tally`: a site, and what judged it."""
-
-    detector: str
-    method: str
-    method_digest: str
-
-
 def score_lines(files: Sequence[Path], settings: ScoreSettings, jobs: int = 1) -> Exit:
     """Texts to scores, a line per text and detector, in `jobs` processes (0: one per core); warnings go to stderr.
 
@@ -81,7 +60,7 @@ def score_lines(files: Sequence[Path], settings: ScoreSettings, jobs: int = 1) -
     for detector in detectors:
         message(f"{name_of(detector.identity)}: {detector.warning}")
     detector_set = DetectorSet(detectors)
-    lines = JsonLines(files, TextOfSite, "score", bar=True)
+    lines = JsonLines(files, TextLine, "score", bar=True)
     placed = batches(lines, _TEXTS_AT_ONCE)
     first = list(itertools.islice(placed, 1))  # a short input is scored before a process would have started
     for batch in first:
@@ -110,11 +89,11 @@ def _load_worker(settings: ScoreSettings) -> None:
     _of_worker.append(DetectorSet(load_detectors(settings)))
 
 
-def _scored_by_worker(placed: Sequence[tuple[str, TextOfSite]]) -> _Scored:
+def _scored_by_worker(placed: Sequence[tuple[str, TextLine]]) -> _Scored:
     return _scored(_of_worker[0], placed)
 
 
-def _scored(detector_set: DetectorSet, placed: Sequence[tuple[str, TextOfSite]]) -> _Scored:
+def _scored(detector_set: DetectorSet, placed: Sequence[tuple[str, TextLine]]) -> _Scored:
     """The lines of a batch. Raises DeviceGone for a device that fails each time."""
     rows: list[ScoreLine] = []
     bad: list[tuple[str, str]] = []
@@ -127,7 +106,7 @@ def _scored(detector_set: DetectorSet, placed: Sequence[tuple[str, TextOfSite]])
     return _Scored(encode_lines(rows), bad)
 
 
-def scores_of(detector_set: DetectorSet, texts: Sequence[TextOfSite]) -> Iterator[list[ScoreLine] | Exception]:
+def scores_of(detector_set: DetectorSet, texts: Sequence[TextLine]) -> Iterator[list[ScoreLine] | Exception]:
     """Of each text, its score by each detector, or the error of a text that one cannot read. Raises DeviceGone."""
     while True:
         try:
@@ -146,13 +125,13 @@ def scores_of(detector_set: DetectorSet, texts: Sequence[TextOfSite]) -> Iterato
         ]
 
 
-def _write(lines: JsonLines[TextOfSite], scored: _Scored) -> None:
+def _write(lines: JsonLines[TextLine], scored: _Scored) -> None:
     write_bytes(scored.lines)
     for place, reason in scored.bad:
         lines.bad(place, reason)
 
 
-def score_texts(texts: Sequence[TextOfSite], detectors: Sequence[Detector]) -> list[ScoreLine]:
+def score_texts(texts: Sequence[TextLine], detectors: Sequence[Detector]) -> list[ScoreLine]:
     """A score per text and detector. Raises DeviceGone, PoisonText for a text that a detector cannot read."""
     scores: list[ScoreLine] = []
     with closing(DetectorSet(detectors)) as detector_set:
@@ -166,7 +145,7 @@ def score_texts(texts: Sequence[TextOfSite], detectors: Sequence[Detector]) -> l
 
 def tally_lines(files: Sequence[Path], detector: str, settings: TallySettings) -> Exit:
     """Page scores to site verdicts, of the detector that `flags_of` chooses. Raises as that and `judge_sites`."""
-    lines = JsonLines(files, FlagOfDetector, "tally")
+    lines = JsonLines(files, FlagLine, "tally")
     placed = list(lines)
     flags = flags_of([line for _, line in placed], detector)
     for number in flags.unnamed:
@@ -187,7 +166,7 @@ class Flags(NamedTuple):
     unnamed: list[int]  # places of lines that name none, where others do
 
 
-def flags_of(lines: Sequence[FlagOfDetector], detector: str) -> Flags:
+def flags_of(lines: Sequence[FlagLine], detector: str) -> Flags:
     """The lines of `detector` (name or identity), or else of the only named one; those of others are left out.
 
     A line without a detector belongs to `detector`. Raises UsageError if the detector is ambiguous, or of no line.
@@ -205,7 +184,7 @@ def flags_of(lines: Sequence[FlagOfDetector], detector: str) -> Flags:
     for number, line in enumerate(lines):
         whose = line.detector or (of if detector else "")
         if whose == of:
-            flags.append(FlagLine(site=line.site, flag=line.flag, score=line.score))
+            flags.append(line)
         elif whose:
             others += 1
         else:
@@ -215,13 +194,7 @@ def flags_of(lines: Sequence[FlagOfDetector], detector: str) -> Flags:
 
 def judge_sites(flags: Flags, settings: TallySettings) -> list[TallyLine]:
     """Site verdicts, in the order of the sites. Raises NoSiteTest, BadSiteNumbers."""
-    method = site_method(settings, flags.detector)
-    return [
-        TallyLine(
-            **msgspec.structs.asdict(site), detector=flags.detector, method=method.name, method_digest=method.digest
-        )
-        for site in tally_scores(flags.lines, method)
-    ]
+    return tally_scores(flags.lines, site_method(settings, flags.detector), flags.detector)
 
 
 class ShareEstimate(EstimateLine, frozen=True, kw_only=True):

@@ -26,7 +26,6 @@ from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from scoring.rates.versions import has_verdict
 from stream.log.contract import Log
 from stream.processing.metrics import Metrics
-from stream.processing.steady_clock import ClockWatch
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import SiteClass
 from stream.text.user_errors import FarmwatchError
@@ -84,16 +83,16 @@ class LiveShare:
         wait_s = max(GAUGES_S, (self.monotonic() - started) / BUSY)
         self._store({"": of_sites}, rows, now_ms, wait_s, review)
 
-    def append_due_points(self, clocks: ClockWatch) -> None:
-        """Append the points of the interval that has ended by the wall clock, unless that clock is in doubt."""
-        clock = clocks.read()
-        end_s = self._end_of_interval(clock.wall_s)
-        if end_s == self._next_point_s or clock.moved_s:
+    def append_due_points(self) -> None:
+        """Append the points of the interval that has ended."""
+        now_s = self.clock()
+        end_s = self._end_of_interval(now_s)
+        if end_s == self._next_point_s:
             return
         self._next_point_s = end_s
         if end_s > self._newest_point_s:  # an older point is not replaced
             self._newest_point_s = end_s
-            self.append_points(clock.wall_s)
+            self.append_points(now_s)
 
     def append_points(self, now_s: float) -> None:
         """Append the points of the interval with `now_s`; of a large log, store the rates too. Raises BadRuleset."""

@@ -10,20 +10,16 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
 from farmwatch.config.topic_limits import kept, limits_of
-from farmwatch.terminal.remedies import resume_command
-from replay.runs.overview import STOPPED, state_of
-from replay.runs.retention import topics_held
 from stream.log.contract import At, CleanupPolicy, Log, Topic
-from stream.schema.control import Control
 from stream.text.times import DAY_MS, DAY_S
-from stream.text.wording import lasting, one_line, size
+from stream.text.wording import lasting, size
 
 LEAST_DAYS = 1.0  # a younger log has no forecast
 _FAR_DAYS = 3650
@@ -124,16 +120,6 @@ def forecast_in_words(config: Config, growths: Sequence[TopicGrowth], age_days: 
 def held_for(topics: Sequence[str]) -> str:
     """What a stopped replay keeps on the disk, to follow the words that it is stopped; "" for nothing."""
     return f"; retention keeps old records of {', '.join(topics)} for it" if topics else ""
-
-
-def held_in_words(log: Log, control: Control, now_ms: int) -> Iterator[str]:
-    """The stopped replays for which retention keeps old records, and the commands that end it."""
-    for run in control.runs.values():
-        if state_of(log, control, run) == STOPPED and (held := topics_held(log, control, run, now_ms)):
-            yield one_line(
-                f"for {run.shown}, which is stopped, retention keeps old records of {', '.join(held)}:"
-                f" `{resume_command(run)}` resumes it, `farmwatch runs cancel {run.shown}` ends it"
-            )
 
 
 def existing_folder(config: Config) -> Path:

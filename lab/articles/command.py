@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from farmwatch.commands.options import DEFAULTS, Common, Jobs
 from farmwatch.commands.runs.labelled import Labels, labelled
@@ -18,8 +16,7 @@ from farmwatch.terminal.messages import counting, put, put_table
 from filters.articles.inputs import MEANINGS
 from lab.articles.additive import FOLDS
 from lab.articles.held_out import Estimate
-from lab.articles.training import TrainedReport, TrainingPages, encode_model, train
-from scoring.statistics.rounding import SCORE_DIGITS, each_float, significant
+from lab.articles.training import SHOWN_AT, TrainedReport, TrainingPages, encode_model, train
 from scoring.statistics.shares import Share
 from stream.text.user_errors import UsageError
 from stream.text.whole_files import write_whole
@@ -41,11 +38,7 @@ def train_articles(
             negative="",
         ),
     ] = None,
-    threshold: Annotated[
-        float, Parameter(help="Probability at which kept pages are shown by kind.", validator=Number(gt=0, lt=1))
-    ] = 0.5,
-    report: Annotated[Path | None, Parameter(help="File for all printed numbers, as JSON.")] = None,
-    force: Annotated[bool, Parameter(help="Write over files that are there.", negative="")] = False,
+    force: Annotated[bool, Parameter(help="Write over a file that is there.", negative="")] = False,
     jobs: Jobs = 0,
     common: Common = DEFAULTS,
 ) -> int:
@@ -58,11 +51,10 @@ def train_articles(
     Damaged entries are reported and skipped: exit code 1. Exit code 1, and nothing is written, if the labels are too
     few.
     """
-    for file in filter(None, (out, report)):
-        if file.exists() and not force:
-            raise UsageError(f"{file}: there already; take another file, or --force to write over")
-        if not file.parent.is_dir():
-            raise UsageError(f"{file}: there is no folder {file.parent}")
+    if out.exists() and not force:
+        raise UsageError(f"{out}: there already; take another file, or --force to write over")
+    if not out.parent.is_dir():
+        raise UsageError(f"{out}: there is no folder {out.parent}")
     if out.suffix != ".json":
         raise UsageError(f"--out {out}: a ruleset finds a model by a path that ends in .json")
     weights = _weights(articles or [])
@@ -76,11 +68,8 @@ def train_articles(
         with counting(len(pages.labels), "pages") as bar:
             training = TrainingPages(measured(bar), weights)
     with counting(FOLDS + 1, "fits") as bar:
-        model, trained = train(training, threshold, bar)
+        model, trained = train(training, bar)
     write_whole(out, encode_model(model), force=force)
-    if report is not None:
-        numbers = each_float(msgspec.to_builtins(trained), lambda number: significant(number, SCORE_DIGITS))
-        write_whole(report, msgspec.json.format(msgspec.json.encode(numbers), indent=2) + b"\n", force=force)
     _put_report(trained)
     put(f"{out}: model {model.digest}, {len(model.inputs)} inputs; learned from {model.card}")
     return pages.exit
@@ -113,10 +102,10 @@ def _put_report(report: TrainedReport) -> None:
         "By threshold (95% interval over domains)",
     )
     put("")
-    _put_kept("kind", errors.kept, report.threshold)
+    _put_kept("kind", errors.kept)
     if report.sources:
         put("")
-        _put_kept("article source", report.sources, report.threshold)
+        _put_kept("article source", report.sources)
     put("")
     guesses = [kind for kind in (*errors.confusion, "") if any(kind in row for row in errors.confusion.values())]
     put_table(
@@ -133,12 +122,12 @@ def _put_report(report: TrainedReport) -> None:
     put("")
 
 
-def _put_kept(what: str, kept: dict[str, Share], threshold: float) -> None:
+def _put_kept(what: str, kept: dict[str, Share]) -> None:
     rows = [
         (name, share.total, share.count, _interval(Estimate(share.share, share.low, share.high)))
         for name, share in kept.items()
     ]
-    put_table((what, "pages", "kept", "share"), rows, f"Kept by {what} at {threshold:g} (95% interval over domains)")
+    put_table((what, "pages", "kept", "share"), rows, f"Kept by {what} at {SHOWN_AT:g} (95% interval over domains)")
 
 
 def _interval(number: Estimate) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -23,6 +24,7 @@ from stream.text.wording import counted
 _LEARNED_PLACES = [INPUTS.index(name) for name in LEARNED_INPUTS]
 _WORDS = LEARNED_INPUTS.index("tokens")
 _THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+SHOWN_AT = 0.5  # probability at which kept pages are shown by kind and source
 ARTICLE_WORDS = 150
 """Fewest words of a page without a label that counts as an article because of its source."""
 
@@ -109,20 +111,15 @@ def encode_model(model: ArticleModel) -> bytes:
     return head[:-2] + b"\n" + b",\n".join(lines) + b"\n}}\n"
 
 
-class TrainedReport(msgspec.Struct, frozen=True, kw_only=True):
+class TrainedReport(NamedTuple):
     """The errors of a model on pages of domains that it did not see."""
 
-    digest: str
-    card: str
-    threshold: float
     errors: ArticleErrors
-    sources: dict[str, Share]  # pages of article sources that `threshold` keeps
+    sources: dict[str, Share]  # pages of article sources that SHOWN_AT keeps
     inputs: dict[str, float]  # mean absolute part in the logit of an article
 
 
-def train(
-    training: TrainingPages, threshold: float, on_progress: Callable[[int], None]
-) -> tuple[ArticleModel, TrainedReport]:
+def train(training: TrainingPages, on_progress: Callable[[int], None]) -> tuple[ArticleModel, TrainedReport]:
     """The model of the pages, and its errors out of fold. `on_progress` gets 1 after each fit. Raises TooFewLabels."""
     matrix, kinds, weights = training.matrix, training.kinds, training.weights
     logits = out_of_fold(matrix, LEARNED_INPUTS, kinds, weights, training.domains, on_progress)
@@ -138,14 +135,11 @@ def train(
     labelled = [prediction for page, prediction in predicted if page.is_labelled]
     sources = sorted({page.source for page in training.pages if not page.is_labelled})
     return model, TrainedReport(
-        digest=model.digest,
-        card=model.card,
-        threshold=threshold,
-        errors=article_errors(labelled, PageClass.ARTICLE, sorted({*_THRESHOLDS, threshold}), threshold),
+        errors=article_errors(labelled, PageClass.ARTICLE, _THRESHOLDS, SHOWN_AT),
         sources={
             source: kept_share(
                 [prediction for page, prediction in predicted if page.source == source and not page.is_labelled],
-                threshold,
+                SHOWN_AT,
             )
             for source in sources
         },

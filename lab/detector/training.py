@@ -56,12 +56,8 @@ def train_detector(
     JSON: one object, as in the file beside the weights; the tables go to stderr.
     """
     require_sklearn()
-    try:
-        say = message if json else put
-        report = run_training(train, dev, out, unseen=unseen or (), pages=human_pages or (), seed=seed, say=say)
-    except TrainingRefused as error:
-        message(f"farmwatch: {error}")
-        return Exit.PROBLEM
+    say = message if json else put
+    report = run_training(train, dev, out, unseen=unseen or (), pages=human_pages or (), seed=seed, say=say)
     if json:
         put_json(msgspec.to_builtins(report))
     return Exit.OK

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from lab.extras import require_sklearn
 from lab.templates.classes import Node, NodeClass, class_of, joint_class_of, text_chars
 from lab.templates.features import features_of
 from lab.templates.words import Words
@@ -45,17 +44,18 @@ TREES = 10
 def classes_of(
     words: Words, nodes: Sequence[Node], cross: int, method: Method, learner: Learner | None = None
 ) -> list[NodeClass]:
-    """The class of each node. Under every learner, a page has T002's classes if its valid nodes are all of one class.
+    """The class of each node; `learner`: another than the method's.
 
-    So has one of more than MOST_LEARNED nodes: the time of neighbours is the square. Nodes with equal features and
-    different classes teach nothing.
+    Under every learner, a page has T002's classes if its valid nodes are all of one class. So has one of more than
+    MOST_LEARNED nodes: the time of neighbours is the square. Nodes with equal features and different classes teach
+    nothing.
     """
     rule = joint_class_of if method is Method.JOINT else class_of
     classes = [rule(node.bits, cross) for node in nodes]
     if method in (Method.T001, Method.JOINT):
         return classes
     if method in LEARNED and len(nodes) <= MOST_LEARNED and {NodeClass.CONTENT, NodeClass.BOILERPLATE} <= {*classes}:
-        assert learner is not None, method
+        learn = learner or (random_forest if method is Method.T006 else nearest_neighbours)
         rows = features_of(words, nodes, _LAYERS[method])
         # without rows of both labels
         valid = [(tuple(row), kind.value) for row, kind in zip(rows, classes, strict=True) if kind != NodeClass.INVALID]
@@ -63,7 +63,7 @@ def classes_of(
         trained = [(row, label) for row, label in valid if labels_of_row[row] == 1]
         labels = [label for _, label in trained]
         if len(set(labels)) > 1:
-            return [NodeClass(label) for label in learner([row for row, _ in trained], labels, rows)]
+            return [NodeClass(label) for label in learn([row for row, _ in trained], labels, rows)]
     decided: list[NodeClass] = [NodeClass.BOILERPLATE if kind is NodeClass.INVALID else kind for kind in classes]
     if method is not Method.RUNS:
         return decided
@@ -75,21 +75,15 @@ def classes_of(
     return [NodeClass.CONTENT if content_chars[node.run] > 0 else NodeClass.BOILERPLATE for node in nodes]
 
 
-def learner_of(method: Method) -> Learner | None:
-    """The learner of a method; None if it needs none. Raises MissingExtra."""
-    if method not in LEARNED:
-        return None
-    require_sklearn()
-    return _random_forest if method is Method.T006 else _nearest_neighbours
-
-
-def _nearest_neighbours(rows: _Rows, labels: Sequence[str], others: _Rows) -> list[str]:
+def nearest_neighbours(rows: _Rows, labels: Sequence[str], others: _Rows) -> list[str]:
+    """The labels of the NEIGHBOURS nearest rows decide."""
     from sklearn.neighbors import KNeighborsClassifier
 
     return _predicted(KNeighborsClassifier(min(NEIGHBOURS, len(rows))), rows, labels, others)
 
 
-def _random_forest(rows: _Rows, labels: Sequence[str], others: _Rows) -> list[str]:
+def random_forest(rows: _Rows, labels: Sequence[str], others: _Rows) -> list[str]:
+    """TREES decision trees decide."""
     from sklearn.ensemble import RandomForestClassifier
 
     forest = RandomForestClassifier(TREES, criterion="gini", random_state=0)

@@ -19,10 +19,11 @@ from cyclopts.validators import Number
 
 from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
 from farmwatch.terminal.messages import counting, json_line, message, put, put_json, put_table
+from lab.extras import require_sklearn
 from lab.templates.archived import Archives, PageKey, Unread
 from lab.templates.classes import NodeClass
-from lab.templates.learning import Method, learner_of
-from lab.templates.splitting import Refused, SiteSplitter, Split, SplitOptions
+from lab.templates.learning import LEARNED, Method
+from lab.templates.splitting import Refused, SiteSplitter, Split
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.wording import counted, one_line
 
@@ -70,7 +71,8 @@ def split_archives(
             raise FarmwatchError(f"{file}: {'a folder, no file' if file.is_dir() else 'no such file'}")
         if file.suffix == ".zst":
             raise UsageError(f"{file}: WARC files in zstd are not read; unpack it first: zstd -d {file.name}")
-    options = SplitOptions(method=method, positional=positional, learner=learner_of(method))
+    if method in LEARNED:
+        require_sklearn()
     config = common.load().config
     read = Archives(archives, config.crawl, int(time.time() * 1000))
     with closing(read), split_folder(out) as folder:
@@ -81,7 +83,7 @@ def split_archives(
         sites = read.sites()
         with counting(len(sites), "sites") as advance:
             for site in sites:
-                for page in SiteSplitter(read, config.measure, options).split(site):
+                for page in SiteSplitter(read, config.measure, method, positional).split(site):
                     folder.add(page)
                 advance(1)
     reasons = dict(sorted(folder.reasons.items(), key=lambda item: (-item[1], item[0])))

@@ -19,21 +19,12 @@ from filters.settings import MeasureSettings
 from lab.templates.archived import Archives, NoPage, PageKey
 from lab.templates.classes import CUR, ROLES, Node, NodeClass, bits_of, nodes_of, text_chars
 from lab.templates.crosses import Snapshot, crosses_of, positional_tokens, tag_paths
-from lab.templates.learning import Learner, Method, classes_of
+from lab.templates.learning import Method, classes_of
 from lab.templates.words import Words, page_tree, words_of
 from lab.templates.writing import Written, written
 
 _HOST_CHARS = 100  # of a folder's name; the file's has a hash of the whole
 _KEPT_BYTES = 8 << 20  # HTML of the pages whose words are kept: those of one URL and their neighbours are used again
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SplitOptions:
-    """`positional`: the least similarity, by the tokens of the thesis; None for tag paths, and any similarity."""
-
-    method: Method = Method.RUNS
-    positional: float | None = None
-    learner: Learner | None = None
 
 
 class Refused(NamedTuple):
@@ -84,11 +75,15 @@ class Split(NamedTuple):
 
 @dataclass(slots=True)
 class SiteSplitter:
-    """Splits the pages of one site."""
+    """Splits the pages of one site.
+
+    `positional`: the least similarity, by the tokens of the thesis; None for tag paths, and any similarity.
+    """
 
     archives: Archives
     settings: MeasureSettings
-    options: SplitOptions
+    method: Method = Method.RUNS
+    positional: float | None = None
     _words: OrderedDict[PageKey, tuple[Words, int]] = field(default_factory=OrderedDict)  # and bytes of HTML
     _kept_bytes: int = 0
 
@@ -105,7 +100,7 @@ class SiteSplitter:
 
     def neighbours(self, site: str) -> Iterator[Neighbours | Refused]:
         """The cross of each page of a site. Raises FarmwatchError."""
-        tokens_of = tag_paths if self.options.positional is None else positional_tokens
+        tokens_of = tag_paths if self.positional is None else positional_tokens
         keys: list[PageKey] = []
         pages: list[Snapshot] = []
         known: dict[int, int] = {}
@@ -125,11 +120,11 @@ class SiteSplitter:
             pages.append(Snapshot(by_any_scheme, key.at_ms, tokens, text))
             keys.append(key)
         alone = 1 in (len({page.url for page in pages}), len({page.text for page in pages}))
-        for cross in crosses_of(pages, self.options.positional or 0.0):
+        for cross in crosses_of(pages, self.positional or 0.0):
             key = keys[cross.cur]
             others = {role: keys[number] for role in ROLES if (number := getattr(cross, role)) is not None}
             if cross.up is None:
-                yield Refused(key, "no_other_url" if alone or self.options.positional is None else "no_similar_url")
+                yield Refused(key, "no_other_url" if alone or self.positional is None else "no_similar_url")
             else:
                 yield Neighbours(key, others, cross.similarity)
 
@@ -139,7 +134,7 @@ class SiteSplitter:
         words_of_others = {ROLES[role]: self._words_of(other).words for role, other in others.items()}
         nodes = nodes_of(page, bits_of(page.words, words_of_others))
         mask = CUR | sum(ROLES[role] for role in others)
-        classes = classes_of(page, nodes, mask, self.options.method, self.options.learner)
+        classes = classes_of(page, nodes, mask, self.method)
         return Split(key, others, similarity, page, nodes, classes)
 
     def _words_of(self, key: PageKey) -> Words:

@@ -117,7 +117,7 @@ def _rated(sites: SiteRows, settings: RateSettings, now_ms: int, review: Review 
     canaries = recent_canaries(settings, sites.canaries, now_ms)
     correction = by_canaries(canaries, sites.rows.values())
     rows = [sites.rows[site] for site in sorted(sites.rows)]
-    direct = share_of_run(rows, settings.confidence, review, known=known_sites(canaries))
+    direct = share_of_run(rows, settings.confidence, review, known_sites(canaries))
     verdicts = Counter(row.verdict for row in rows)
     judged = site_rate(verdicts, correction.errors, settings.confidence, sum(map(without_a_page, rows)))
     return _Rated(sites, direct, judged, canaries, correction)

@@ -57,15 +57,10 @@ class DirectPair(NamedTuple):
 
 
 def share_of_run(
-    rows: Sequence[SiteState],
-    confidence: float,
-    review: Review | None,
-    *,
-    known: KnownSites | None = None,
-    whole: Fit | None = None,
+    rows: Sequence[SiteState], confidence: float, review: Review | None, known: KnownSites | None
 ) -> DirectFit:
     """The share of these sites as the rate has it, and the fit of the direct estimate."""
-    share, fit = share_of_rows(rows, known, confidence, whole)
+    share, fit = share_of_rows(rows, known, confidence)
     if review is not None and fit is not None:
         share = by_review(share, fit, rows, review, confidence)
     return share, fit
@@ -122,25 +117,16 @@ class PairedSites:
 
     def changes(self, bootstrap: BootstrapSettings, direct: DirectPair) -> list[ShareChange]:
         """The changes of all shares over all sites."""
-        everything = np.arange(len(self._rows))
         return [
-            self._share_change(everything, bootstrap, direct)
-            if name == "share"
-            else self._change(name, everything, bootstrap)
+            self._share_change(bootstrap, direct) if name == "share" else self._change(name, bootstrap)
             for name in TITLES
         ]
 
-    def _sum(self, members: NDArray[np.int64], column: str) -> tuple[int, int]:
-        a, b = (int(sums[members, _COLUMNS.index(column)].sum()) for sums in self._sums)
-        return a, b
-
-    def _share_change(
-        self, members: NDArray[np.int64], bootstrap: BootstrapSettings, direct: DirectPair
-    ) -> ShareChange:
+    def _share_change(self, bootstrap: BootstrapSettings, direct: DirectPair) -> ShareChange:
         """The change of the direct estimate; its difference is not known if a run has no share."""
         a, b = direct.a[0], direct.b[0]
         columns = [_COLUMNS.index("scored"), _COLUMNS.index("flagged")]
-        cells_a, cells_b = (map(tuple, sums[members][:, columns].astype(int).tolist()) for sums in self._sums)
+        cells_a, cells_b = (map(tuple, sums[:, columns].astype(int).tolist()) for sums in self._sums)
         pairs: Counter[tuple[Cell, Cell]] = Counter(zip(cells_a, cells_b, strict=True))
         pairs.pop((NO_CELL, NO_CELL), None)
         sites = pairs.total()
@@ -157,20 +143,16 @@ class PairedSites:
         elif a.method != b.method:
             remarks = [ChangeRemark(ChangeKind.OTHER_METHODS)]
         else:
-            interval = (
-                Interval(0.0, 0.0, 0.0) if bootstrap.same else self._difference(members, pairs, bootstrap, direct)
-            )
+            interval = Interval(0.0, 0.0, 0.0) if bootstrap.same else self._difference(pairs, bootstrap, direct)
             ends |= {"difference": b.share - a.share, "low": round(interval.low, 9), "high": round(interval.high, 9)}
             remarks = _remarks(parts, sites, moved, bootstrap.same)
-        return _row("share", ends, parts, sites, moved, [*remarks, *self._unscored(members)])
+        return _row("share", ends, parts, sites, moved, [*remarks, *self._unscored()])
 
-    def _difference(
-        self, members: NDArray[np.int64], pairs: PairedCells, bootstrap: BootstrapSettings, direct: DirectPair
-    ) -> Interval:
+    def _difference(self, pairs: PairedCells, bootstrap: BootstrapSettings, direct: DirectPair) -> Interval:
         """The interval of the difference of two shares of one method, in which whole domains and queries vary."""
         (a, fit_a), (b, fit_b) = direct.a, direct.b
         assert fit_a is not None and fit_b is not None and a.share is not None and b.share is not None
-        scored = [self._rows[number] for number in members.tolist() if any(row.scored for row in self._rows[number])]
+        scored = [pair for pair in self._rows if any(row.scored for row in pair)]
         rows = [of_a if of_a.scored else of_b for of_a, of_b in scored]
         sides = [[pair[run] for pair in scored] for run in (0, 1)]
         reviewed = direct.review if a.method == ShareState.REVIEWED else None
@@ -186,14 +168,14 @@ class PairedSites:
         difference = b.share - a.share
         return Interval(difference, max(difference - half, -1.0), min(difference + half, 1.0))
 
-    def _change(self, name: str, members: NDArray[np.int64], bootstrap: BootstrapSettings) -> ShareChange:
+    def _change(self, name: str, bootstrap: BootstrapSettings) -> ShareChange:
         if name in ("article_share", "flagged_share"):
             part, whole = ("articles", "pages") if name == "article_share" else ("flagged", "scored")
             columns = [_COLUMNS.index(part), _COLUMNS.index(whole)]
-            halves = [of_run[members][:, columns] for of_run in self._sums]
+            halves = [of_run[:, columns] for of_run in self._sums]
         else:
-            of_members = [kinds[members] for kinds in self._kinds]
-            halves = [np.stack([kinds == _LLM, kinds <= _UNDECIDED], axis=1).astype(np.float64) for kinds in of_members]
+            of_runs = [np.stack([kinds == _LLM, kinds <= _UNDECIDED], axis=1) for kinds in self._kinds]
+            halves = [of_run.astype(np.float64) for of_run in of_runs]
         sums = np.concatenate(halves, axis=1)
         stream = xxhash.xxh3_64_intdigest(name.encode())
         rng = np.random.default_rng([bootstrap.seed, stream])
@@ -209,12 +191,13 @@ class PairedSites:
             ends = change._asdict()
         remarks = _remarks(parts, sites, moved, bootstrap.same)
         if name != "article_share":
-            remarks += self._unscored(members)
+            remarks += self._unscored()
         return _row(name, ends, parts, sites, moved, remarks)
 
-    def _unscored(self, members: NDArray[np.int64]) -> list[ChangeRemark]:
-        (a, b), (of_a, of_b) = self._sum(members, "unscored"), self._sum(members, "articles")
-        return [ChangeRemark(ChangeKind.UNSCORED, counts=(a, of_a, b, of_b))] if a or b else []
+    def _unscored(self) -> list[ChangeRemark]:
+        a, b = self.totals()
+        counts = (a["unscored"], a["articles"], b["unscored"], b["articles"])
+        return [ChangeRemark(ChangeKind.UNSCORED, counts=counts)] if counts[0] or counts[2] else []
 
 
 def _counts(row: SiteState) -> tuple[int, ...]:

@@ -25,8 +25,6 @@ from stream.schema.runs import Gap, Run, RunStatus
 from stream.schema.vocabulary import SiteClass
 from stream.text.wording import counted
 
-_NAMED = 8  # partitions named in a message
-
 
 class NextStep(enum.StrEnum):
     """What the operator may do after a replay."""
@@ -55,7 +53,7 @@ class ReplaySummary(msgspec.Struct, frozen=True, kw_only=True):
     requests_wait: bool  # requests of replays wait for SCORE
     score_runs: bool  # a SCORE process is running
     lost: dict[str, int]  # topic -> records that expired before the run read them; of its window an upper bound
-    lost_said: str  # `lost` as text, with the partitions that had gaps at the begin
+    lost_said: str  # `lost` as text
     verdicts: dict[str, int]
     rate: tuple[tuple[Remark, ...], ...]  # the share of each ruleset, detector and site method
     live: str  # name of the live run
@@ -97,26 +95,15 @@ def summary_of(
 def lost_text(gaps: Sequence[Gap]) -> str:
     """Text about records that expired before the run read them; "" if none."""
     parts = []
-    if before := [gap for gap in gaps if gap.kept_at is not None]:
-        most = sum(records_in(before).values())
-        were = f"{counted(most, 'record')} of its window {'was' if most == 1 else 'were'}"
-        places = [before[0].topic]
-        if late := [gap for gap in before if gap.kept_at]:
-            from_then_on = round_up_to_second(max(gap.kept_at or 0 for gap in late))
-            places.append(f"{_named(late)} complete from {from_then_on} on")
-        if empty := [gap for gap in before if not gap.kept_at]:
-            places.append(f"{_named(empty)} without records")
-        parts.append(f"up to {were} deleted before it began ({', '.join(places)})")
+    if before := records_in(gap for gap in gaps if gap.kept_at is not None):
+        whole_at = max(gap.kept_at or 0 for gap in gaps)
+        topics = f"{', '.join(before)}{f', complete from {round_up_to_second(whole_at)} on' if whole_at else ''}"
+        most = counted(sum(before.values()), "record")
+        parts.append(f"up to {most} of its window had been deleted before it began ({topics})")
     if unread := records_in(gap for gap in gaps if gap.kept_at is None):
         topics = ", ".join(f"{topic} {records}" for topic, records in unread.items())
         parts.append(f"{counted(sum(unread.values()), 'record')} expired before it read them ({topics})")
     return "; ".join(parts)
-
-
-def _named(gaps: Sequence[Gap]) -> str:
-    numbers = [str(gap.partition) for gap in gaps]
-    more = f" and {len(numbers) - _NAMED} more" if len(numbers) > _NAMED else ""
-    return f"partition{'s' if len(numbers) > 1 else ''} {', '.join(numbers[:_NAMED])}{more}"
 
 
 def _next(log: Log, control: Control, run: Run, state: str, counts: Counts) -> Iterator[NextStep]:

@@ -27,7 +27,6 @@ class DetectorKind(NamedTuple):
     form: str  # of its identities
     describe: Callable[[ScoreSettings], tuple[str, str]]  # identity and warning, from small files
     load: Callable[[ScoreSettings, Callable[[], PairEngine]], Detector]  # the engine is shared by all pairs
-    takes_thresholds: bool = True  # reads score.thresholds
     compared: Number = "score"  # number that is compared with a threshold
     llm_below: bool = False  # side of the threshold that is llm
     warning_of: Callable[[str], str] | None = None  # warning of an identity that is not configured
@@ -94,9 +93,6 @@ def detector_warnings(settings: ScoreSettings) -> dict[str, str]:
     for name in [*settings.detectors, *settings.thresholds]:
         if name not in DETECTORS:
             raise UnknownDetector(f"no detector is called {name!r}; there are {', '.join(sorted(DETECTORS))}")
-    for name in settings.thresholds:
-        if not DETECTORS[name].takes_thresholds:
-            raise BadThresholds(f"{name} takes no thresholds")
     return dict(DETECTORS[name].describe(settings) for name in settings.detectors)
 
 

@@ -25,10 +25,12 @@ from stream.text.ranges import Count
 
 
 class TextLine(msgspec.Struct, frozen=True, kw_only=True):
-    """Input of `score`; further fields of a line are ignored."""
+    """Input of `score`; site and URL are copied to the output, further fields of a line are ignored."""
 
     id: Ident
     text: str
+    site: str | None = None
+    url: str | None = None
 
 
 class FlagLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,10 +39,11 @@ class FlagLine(msgspec.Struct, frozen=True, kw_only=True):
     site: str
     flag: bool | None
     score: float | None = None
+    detector: str = ""  # of the flag, if the line names it
 
 
-class SiteLine(msgspec.Struct, frozen=True, kw_only=True):
-    """Output of `tally`: one site."""
+class TallyLine(msgspec.Struct, frozen=True, kw_only=True):
+    """Output of `tally`: one site, and what judged it."""
 
     site: str
     verdict: str
@@ -50,6 +53,9 @@ class SiteLine(msgspec.Struct, frozen=True, kw_only=True):
     mixed: bool = False  # two clear groups of scores, see scoring.sites.bimodal
     scored: int  # lines with a flag
     flagged: int  # those flagged as LLM text
+    detector: str
+    method: str
+    method_digest: str
 
 
 class SiteVerdictLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,8 +78,11 @@ class SiteVerdictLine(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"{self.flagged} flagged of {self.scored} scored pages")
 
 
-def tally_scores(lines: Iterable[FlagLine], method: SiteMethod) -> list[SiteLine]:
-    """Judge each site by `method`; sites in the order of their first line, their pages in the given order."""
+def tally_scores(lines: Iterable[FlagLine], method: SiteMethod, detector: str) -> list[TallyLine]:
+    """Judge each site by `method` and the scores of one detector.
+
+    Sites are in the order of their first line, their pages in the given order.
+    """
     sites: dict[str, list[FlagLine]] = {}
     for line in lines:
         sites.setdefault(line.site, []).append(line)
@@ -82,7 +91,7 @@ def tally_scores(lines: Iterable[FlagLine], method: SiteMethod) -> list[SiteLine
         known = [page for page in pages if not (page.flag is None and page.score is None)]
         verdict = method.decide([PageScore(page.flag, page.score) for page in known])
         judged.append(
-            SiteLine(
+            TallyLine(
                 site=site,
                 verdict=verdict.verdict,
                 pages_used=verdict.pages_used,
@@ -91,6 +100,9 @@ def tally_scores(lines: Iterable[FlagLine], method: SiteMethod) -> list[SiteLine
                 flagged=sum(page.flag is True for page in known),
                 evidence=method.evidence(verdict),
                 mixed=verdict.mixed,
+                detector=detector,
+                method=method.name,
+                method_digest=method.digest,
             )
         )
     return judged

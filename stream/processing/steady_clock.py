@@ -1,4 +1,4 @@
-"""The time of a process: the wall clock, but for its steps; and a watch for work that a wrong time would make do harm.
+"""The time of a process: the wall clock, but for its steps.
 
 The wall clock can be set, by hand or by a time service. A monotonic clock cannot: a difference between the two that
 changes by seconds is a step. Time goes on evenly through a step. The new wall clock is believed only once it has lasted
@@ -23,7 +23,6 @@ _log = structlog.get_logger()
 _STEP_MS = 3000  # a smaller change is followed at once: a time service that slews, a leap second
 _LEAST_MS, _MOST_MS = 60_000, 3_600_000  # how long a new wall clock must last until it is believed
 FORWARD, BACK = "forward", "back"
-_HOUR_S = 3600.0
 
 
 class _Step(NamedTuple):
@@ -64,6 +63,12 @@ class SteadyClock:
             self._compare(self._wall() - now_ms, now_ms)
             return now_ms + self._difference_ms
 
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the wall clock has not stepped for an hour."""
+        self()
+        return self._step is None and self._monotonic_ms() - self._since_ms >= _MOST_MS
+
     def _compare(self, difference_ms: int, now_ms: int) -> None:
         if abs(difference_ms - self._difference_ms) <= _STEP_MS:
             self._difference_ms, self._step = difference_ms, None
@@ -88,38 +93,3 @@ class SteadyClock:
 
 def _seconds(milliseconds: int) -> float:
     return round(milliseconds / 1000, 1)
-
-
-class ClockReading(NamedTuple):
-    """A comparison of the two clocks."""
-
-    moved_s: float  # unconfirmed movement of the wall clock against the monotonic clock; 0 if less than an hour
-    is_confirmed: bool  # the wall clock has not moved for an hour
-    wall_s: float
-
-
-class ClockWatch:
-    """Compares the wall clock with the monotonic clock, which cannot be set.
-
-    An hour in which both move together confirms the current wall clock. A new process starts with such an hour.
-    """
-
-    def __init__(self, wall: Callable[[], float], monotonic: Callable[[], float]) -> None:
-        """Both clocks are in seconds."""
-        self._wall = wall
-        self._monotonic = monotonic
-        self._since_s = self._based_s = monotonic()
-        self._believed_s = self._seen_s = wall() - self._since_s  # differences of the clocks
-
-    def read(self) -> ClockReading:
-        """Compare now."""
-        now_s, wall_s = self._monotonic(), self._wall()
-        difference_s = wall_s - now_s
-        if abs(difference_s - self._seen_s) > _HOUR_S:
-            self._seen_s, self._since_s = difference_s, now_s
-        is_confirmed = now_s - self._since_s >= _HOUR_S
-        if is_confirmed and now_s - self._based_s >= _HOUR_S:  # not at each reading: a clock may move in small steps
-            self._believed_s = self._seen_s = difference_s
-            self._based_s = now_s
-        moved_s = difference_s - self._believed_s
-        return ClockReading(moved_s if abs(moved_s) > _HOUR_S else 0.0, is_confirmed, wall_s)

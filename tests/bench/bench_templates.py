@@ -21,7 +21,7 @@ from crawler.settings import CrawlSettings
 from filters.settings import MeasureSettings
 from lab.templates.archived import Archives
 from lab.templates.diff import LEAST_WORDS, matches
-from lab.templates.splitting import SiteSplitter, Split, SplitOptions
+from lab.templates.splitting import SiteSplitter, Split
 from lab.templates.words import page_tree, words_of
 from tests.bench.timing import argument, cpu_s
 from tests.support.paths import data_root
@@ -57,7 +57,7 @@ def main() -> None:
         def split_all() -> None:
             pages.clear()
             for site in archives.sites():
-                for found in SiteSplitter(archives, settings, SplitOptions()).split(site):
+                for found in SiteSplitter(archives, settings).split(site):
                     assert isinstance(found, Split)
                     assert found.written()
                     pages.append(found)
@@ -72,7 +72,7 @@ def main() -> None:
         def crosses_alone() -> None:
             """Nothing is kept of the cross before."""
             for page in pages:
-                splitter = SiteSplitter(archives, settings, SplitOptions())
+                splitter = SiteSplitter(archives, settings)
                 assert splitter.split_cross(page.key, page.others, page.similarity).written()
 
         alone = median_s(crosses_alone, rounds) / len(pages)

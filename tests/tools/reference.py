@@ -95,6 +95,8 @@ def configuration_page() -> str:
         "have them. A relative path, wherever it is set (`score.thresholds`, `score.weights`,",
         "`tally.deciles`, `canary.file`, models, the folders of the log), is taken from the folder in which farmwatch",
         "runs, not from that of the configuration file.\n",
+        "To begin with: `deploy/farmwatch.toml` for one machine, and for a cluster on Kafka",
+        "`deploy/kubernetes/overlays/cluster/farmwatch.toml`.\n",
     ]
     sections = {field.name: field.type for field in msgspec.structs.fields(Config)}
     for name, kind in sections.items():

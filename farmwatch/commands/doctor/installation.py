@@ -29,8 +29,7 @@ doctor.command(
 def examine_all(
     *,
     deploy: Annotated[
-        bool,
-        Parameter(negative="", help="Also what a deployment needs: user, folders, secrets, brokers, metrics, limits."),
+        bool, Parameter(negative="", help="Also what a deployment needs: user, folders, secrets, brokers, metrics.")
     ] = False,
     repair: Annotated[
         bool, Parameter(negative="", help="First set the lost offsets of groups; only while farmwatch is stopped.")
@@ -68,7 +67,8 @@ def show_config(
     """Print every setting with its value and where it came from: flag, env, file or default. Secrets are masked.
 
     Exit code 2 for a setting that is unknown, of a wrong type, out of range or at odds with another one, as of `up`.
-    `farmwatch doctor` looks at the files that settings name, and for a contact.
+    `farmwatch doctor` looks at the files that settings name, and for a contact. Files to begin with are
+    deploy/farmwatch.toml for one machine, and deploy/kubernetes/overlays/cluster/farmwatch.toml for a cluster on Kafka.
     """
     loaded = common.load()
     loaded.config.crawl.check(contact_required=False)

@@ -13,10 +13,9 @@ from farmwatch.config.topic_limits import create_topics
 from farmwatch.tables.columns import Column
 from farmwatch.tables.listing import LISTING, Listing
 from farmwatch.terminal.messages import message
-from farmwatch.upkeep.disk_forecast import TopicGrowth, forecast_in_words, held_in_words, topic_growths
+from farmwatch.upkeep.disk_forecast import TopicGrowth, forecast_in_words, topic_growths
 from replay.runs.topology import TopicState, topic_states
 from stream.log.contract import wall_ms
-from stream.schema.control import Control
 from stream.text.user_errors import Exit
 from stream.text.wording import size
 
@@ -66,9 +65,8 @@ def topics(
             create_topics(log, config)
         states = topic_states(log)
         growths, age_days = topic_growths(log, now_ms)
-        held = list(held_in_words(log, Control(log), now_ms)) if states else []
     selection.put(map(_Topic, states, growths), "topic")
     if listing.is_table and states:
-        for line in [*forecast_in_words(config, growths, age_days, now_ms), *held]:
+        for line in forecast_in_words(config, growths, age_days, now_ms):
             message(line)
     return Exit.OK

@@ -20,8 +20,8 @@ from filters.settings import MeasureSettings
 from lab.templates.archived import Archives, NoPage, PageKey
 from lab.templates.classes import CUR, ROLES, Node, NodeClass, bits_of, nodes_of, text_chars
 from lab.templates.diff import matches
-from lab.templates.learning import Learner, Method, classes_of
-from lab.templates.splitting import Neighbours, SiteSplitter, SplitOptions
+from lab.templates.learning import Method, classes_of
+from lab.templates.splitting import Neighbours, SiteSplitter
 from lab.templates.words import Words, page_tree, words_of
 from stream.text.times import read_time
 from stream.text.user_errors import FarmwatchError
@@ -119,11 +119,11 @@ class LabelledArchives:
     def crosses(self, positional: float | None = None, *, found: bool = False) -> list[LabelledCross]:
         """The crosses of the folder; with `found`, the pages beside `cur` are those that farmwatch finds.
 
-        `positional`: see `SplitOptions`. Raises FarmwatchError.
+        `positional`: see `SiteSplitter`. Raises FarmwatchError.
         """
         chosen: dict[PageKey, Mapping[str, PageKey]] = {}  # the pages beside each page that has some, by role
         if found:
-            splitter = SiteSplitter(self._archives, self._settings, SplitOptions(positional=positional))
+            splitter = SiteSplitter(self._archives, self._settings, positional=positional)
             of_sites = (cross for site in self._archives.sites() for cross in splitter.neighbours(site))
             chosen = {cross.key: cross.others for cross in of_sites if isinstance(cross, Neighbours)}
         crosses = []
@@ -170,10 +170,10 @@ def read_lines(folder: Path) -> list[_Line]:
         raise FarmwatchError(f"{file}: no list of crosses: {error}") from error
 
 
-def judged(cross: LabelledCross, nodes: list[Node], method: Method, learner: Learner | None) -> list[Judged]:
+def judged(cross: LabelledCross, nodes: list[Node], method: Method) -> list[Judged]:
     """The labelled nodes of a cross by a method."""
     words = cross.pages["cur"]
-    classes = classes_of(words, nodes, cross.mask, method, learner)
+    classes = classes_of(words, nodes, cross.mask, method)
     return [
         Judged(label, kind, text_chars(words, node))
         for node, kind in zip(nodes, classes, strict=True)

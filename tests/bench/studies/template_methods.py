@@ -22,7 +22,7 @@ from crawler.settings import CrawlSettings
 from filters.settings import MeasureSettings
 from lab.templates.archived import Archives
 from lab.templates.classes import NodeClass
-from lab.templates.learning import Method, learner_of
+from lab.templates.learning import Method
 from tests.bench.studies.labelled_crosses import LabelledArchives, LabelledCross, judged, read_lines, scores
 from tests.support.paths import data_root
 
@@ -45,11 +45,10 @@ def labelled_crosses(folder: Path) -> dict[str, list[LabelledCross]]:
 
 def method_rows(crosses: dict[str, list[LabelledCross]]) -> Iterator[dict[str, Any]]:
     """The scores of every method, by node and by character."""
-    learners = {method: learner_of(method) for method in Method}
     for pages, compared in product(crosses, ("in pairs", "chained")):
         nodes = [(cross, cross.nodes(chained=compared == "chained")) for cross in crosses[pages]]
         for method in Method:
-            judged_nodes = {"all": [node for pair in nodes for node in judged(*pair, method, learners[method])]}
+            judged_nodes = {"all": [node for pair in nodes for node in judged(*pair, method)]}
             judged_nodes["valid"] = [node for node in judged_nodes["all"] if node.result is not NodeClass.INVALID]
             if judged_nodes["valid"] == judged_nodes["all"]:
                 del judged_nodes["valid"]

@@ -25,7 +25,7 @@ from filters.settings import MeasureSettings
 from lab.templates import diff
 from lab.templates.archived import Archives
 from lab.templates.classes import Node, NodeClass, bits_of, class_of, text_chars
-from lab.templates.learning import Learner, Method, classes_of, learner_of
+from lab.templates.learning import Learner, Method, classes_of, nearest_neighbours, random_forest
 from lab.templates.words import Words
 from tests.bench.studies.labelled_crosses import Judged, LabelledArchives, LabelledCross, read_lines, scores
 from tests.support.paths import data_root
@@ -164,9 +164,7 @@ def main() -> None:
                 return recurring(words[site_of[id(cross.pages["cur"].tree)]], least, cross, nodes)
 
             report(f"content at {least} or more other URLs is boilerplate", crosses, at_several)
-        for name in (Method.T005, Method.T006):
-            learner = learner_of(name)
-            assert learner is not None
+        for name, learner in ((Method.T005, nearest_neighbours), (Method.T006, random_forest)):
             report(f"{name}, balanced training", crosses, partial(method, of=name, learner=partial(balanced, learner)))
             if name is not Method.T006:
                 report(f"{name}, scaled features", crosses, partial(method, of=name, learner=partial(scaled, learner)))

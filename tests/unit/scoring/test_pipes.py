@@ -17,7 +17,7 @@ from stream.schema.vocabulary import SiteClass
 def test_tally_gives_a_line_per_site_with_evidence() -> None:
     """Sites come in the order of their first line, abstentions are skipped, and the evidence has the numbers."""
     flags = [FlagLine(site=site, flag=flag) for flag in (None, *[True] * 6) for site in ("b", "a")]
-    first, second = tally_scores([*flags, FlagLine(site="c", flag=False)], SiteTest(SprtParams()))[1:]
+    first, second = tally_scores([*flags, FlagLine(site="c", flag=False)], SiteTest(SprtParams()), "d/1")[1:]
     assert (first.site, first.verdict, first.pages_used, first.pages, first.mixed) == ("a", "llm", 6, 7, False)
     assert "6 of the first 6 of 6" in first.evidence and "6.89" in first.evidence
     assert (second.site, second.verdict) == ("c", "unclassifiable")
@@ -32,8 +32,8 @@ def test_tally_gives_each_method_what_it_reads() -> None:
     scores = [0.85, 0.99, 0.86, 1.0] * 4
     lines = [FlagLine(site="a", flag=score < 0.9, score=score) for score in scores]
     lines += [FlagLine(site="b", flag=True)] * 16 + [FlagLine(site="c", flag=None, score=0.8)] * 16
-    by_flags = tally_scores(lines, SiteTest(SprtParams()))
-    by_scores = tally_scores(lines, DecileTest(load_deciles("binoculars")))
+    by_flags = tally_scores(lines, SiteTest(SprtParams()), "d/1")
+    by_scores = tally_scores(lines, DecileTest(load_deciles("binoculars")), "d/1")
     assert [line.mixed for line in by_flags] == [line.mixed for line in by_scores] == [True, False, False]
     assert [line.verdict for line in by_flags] == ["undecided", "llm", "unclassifiable"]
     assert [line.verdict for line in by_scores] == ["human", "unclassifiable", "llm"]

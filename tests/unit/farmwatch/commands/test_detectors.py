@@ -14,9 +14,7 @@ from farmwatch.config.config import Config, load
 from farmwatch.config.detector_config import caveats
 from farmwatch.doctor.checks import require_fit
 from replay.runs.configured import site_test_of, tallied_name, tally_identity
-from scoring.detectors import registry
 from scoring.detectors.registry import DETECTORS
-from scoring.detectors.settings import ScoreSettings
 from scoring.errors import BadThresholds, DeviceLost, MissingModel, PoisonText
 from scoring.interface import TextScore
 from scoring.lite_ngram.detector import LiteNgram
@@ -107,14 +105,6 @@ def test_whose_scores_judge_sites() -> None:
     assert tallied_name(config("other/1/x")) is None
     with pytest.raises(ConfigError, match="binoculars"):
         tallied_name(config("binoculars"))
-
-
-def test_thresholds_of_a_detector_that_takes_none_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thresholds for a detector that takes none are refused; otherwise even a missing file would be ignored."""
-    loud = DETECTORS["lite-ngram"]._replace(takes_thresholds=False)
-    monkeypatch.setitem(DETECTORS, "loud", loud)
-    with pytest.raises(BadThresholds, match="loud takes no thresholds"):
-        registry.load_detectors(ScoreSettings(detectors=["loud"], thresholds={"loud": "mine.json"}))
 
 
 @pytest.mark.parametrize("command", [["lab", "detectors"], ["lab", "score", "nothing.jsonl"]])

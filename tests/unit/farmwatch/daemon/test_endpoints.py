@@ -49,14 +49,12 @@ def _endpoints(
     *,
     health: Callable[[], Health] = lambda: Health(True, True, "ok"),
     request_s: float = 10.0,
-    patience_s: float = 0.0,
-    stop: threading.Event | None = None,
 ) -> Iterator[Endpoints]:
     """Endpoints with a dead letter, started and closed."""
     metrics = Metrics()
     metrics.count(DEAD_LETTERS, 3, stage="judge", reason="BadRecord")
     endpoints = Endpoints(metrics.registry, health, host, port, request_s)
-    endpoints.start(patience_s, stop)
+    endpoints.start()
     try:
         yield endpoints
     finally:
@@ -217,17 +215,6 @@ def test_an_error_of_this_program_is_logged() -> None:
     assert [entry["event"] for entry in logs] == ["endpoint_failed"]
 
 
-def test_a_port_that_becomes_free_is_taken(served: Endpoints) -> None:
-    """A process waits for the port of a draining process, and logs it once with the remedy."""
-    timer = threading.Timer(1.5, served.close)  # it tries once a second
-    timer.start()
-    with structlog.testing.capture_logs() as logs, _endpoints(port=served.port, patience_s=20) as second:
-        assert second.port == served.port
-    timer.join()
-    taken = [entry for entry in logs if entry["event"] == "metrics_port_taken"]
-    assert len(taken) == 1 and "metrics.port" in taken[0]["mend"]
-
-
 @pytest.mark.parametrize(
     ("host", "kind", "setting"),
     [("127.0.0.1", PortTaken, r"metrics\.port"), ("192.0.2.1", ConfigError, r"metrics\.host")],
@@ -238,17 +225,6 @@ def test_a_taken_port_and_a_strange_host_are_told_apart(
     """A port in use names metrics.port and may be free later; a host of another machine names metrics.host."""
     with pytest.raises(kind, match=setting), _endpoints(host, served.port):
         pass
-
-
-def test_stop_ends_the_wait_for_a_port(served: Endpoints) -> None:
-    """After a stop, waiting for the port ends and nothing is served."""
-    stop = threading.Event()
-    timer = threading.Timer(0.2, stop.set)
-    timer.start()
-    started = time.monotonic()
-    with _endpoints(port=served.port, patience_s=60, stop=stop):
-        assert time.monotonic() - started < 30
-    timer.join()
 
 
 def _shown(metrics: Metrics, accept: str = "") -> dict[str, Metric]:

@@ -7,17 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from farmwatch.config.config import load
-from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.doctor import deploy_checks
 from farmwatch.doctor.check_result import CheckResult, CheckState, Subject
 from farmwatch.doctor.checks import OF_THE_DEPLOYMENT, examine
-from farmwatch.metrics import BUILD_INFO
-from stream.processing.health import Health
-from stream.processing.metrics import Metrics
-from stream.schema.roles import Role
 from tests.support.kafka_broker import free_ports
 
 OK, WARN, FAIL = CheckState.OK, CheckState.WARN, CheckState.FAIL
@@ -78,23 +72,18 @@ def test_each_broker_is_asked(tmp_path: Path) -> None:
     assert str(port) in away.found
 
 
-def test_metrics_that_can_be_scraped(tmp_path: Path) -> None:
-    """A running role answers as farmwatch; another page fails; a random port or a loopback address is a warning."""
-    (port,) = free_ports(1)
-    at = subject(tmp_path, f"metrics.port={port}")
-    at.roles = [Role.CRAWL]
-    assert "not running: crawl" in found(deploy_checks.metrics, at)[OK][0].found
-    metrics = Metrics()
-    for registry, state in ((CollectorRegistry(), FAIL), (metrics.registry, OK)):
-        metrics.set(BUILD_INFO, 1, version="1")
-        served = Endpoints(Exposition(registry, "crawl"), lambda: Health(True, True, ""), "127.0.0.1", port)
-        served.start()
-        try:
-            assert len(found(deploy_checks.metrics, at)[state]) == 1
-        finally:
-            served.close()
-    assert len(found(deploy_checks.metrics, at)[WARN]) == 1
-    assert "metrics.port is 0" in found(deploy_checks.metrics, subject(tmp_path, "metrics.port=0"))[WARN][0].found
+@pytest.mark.parametrize(
+    ("flags", "state", "said"),
+    [
+        (["metrics.port=0"], WARN, "metrics.port is 0"),
+        ([], WARN, "only this machine can scrape"),
+        (["metrics.host=0.0.0.0"], OK, "0.0.0.0:9464"),
+    ],
+)
+def test_metrics_that_can_be_scraped(tmp_path: Path, flags: list[str], state: CheckState, said: str) -> None:
+    """A random port or a loopback address is a warning."""
+    (result,) = found(deploy_checks.metrics, subject(tmp_path, *flags))[state]
+    assert said in result.found
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from stream.log.contract import Output
 from stream.log.errors import LogUnavailable
 from stream.opening import open_log
 from stream.schema.roles import Role
-from stream.schema.topics import HITS, PAGES, SITES, VERDICTS, all_topics
+from stream.schema.topics import HITS, PAGES, VERDICTS, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Runner
 
@@ -143,23 +143,6 @@ def test_a_site_test_that_can_never_decide_is_told(farmwatch: Runner, settings: 
     assert said in ran.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--set", "judge.ruleset=notes"], True),
-        ([], False),
-        (["--role", "crawl", "--set", "judge.ruleset=notes"], False),
-    ],
-)
-def test_sites_of_another_ruleset_are_told(farmwatch: Runner, finished: str, arguments: list[str], told: bool) -> None:
-    """If rows in the log have another ruleset, one line of `up` counts them and says that they stay."""
-    ran = farmwatch("up", "--log", finished, *arguments)
-    assert ran.code == Exit.OK
-    lines = [line for line in ran.err.splitlines() if line.startswith("judged before: 2 sites by default ")]
-    assert [" until a page of it is judged by notes " in line for line in lines] == [True] * told
-    assert ("judged before" in ran.err) is told
-
-
 def test_a_typo_in_the_rules_does_not_stop_a_live_run(farmwatch: Runner, tmp_path: Path) -> None:
     """`up` reports the fault and the rules of the live run; a first start is refused."""
     rules = tmp_path / "mine.toml"
@@ -176,14 +159,6 @@ def test_a_typo_in_the_rules_does_not_stop_a_live_run(farmwatch: Runner, tmp_pat
     warnings = [line for line in again.err.splitlines() if line.startswith("warning: judge.ruleset: ")]
     assert len(warnings) == 1 and "mine.toml" in warnings[0]
     assert "; the live run first continues with mine " in warnings[0]
-
-
-def test_a_row_that_cannot_be_read_does_not_stop_up(farmwatch: Runner, finished: str) -> None:
-    """An unreadable row stops no role: it is reported, and other findings too."""
-    with closing(open_log(finished)) as log:
-        log.append([Output(SITES, 0, b"a.example", b"\x93\x02\xa1a\xa1b")])
-    ran = farmwatch("up", "--log", finished, "--set", "judge.ruleset=notes")
-    assert (ran.code, "judged before" in ran.err, "record_unreadable" in ran.err) == (Exit.OK, True, True)
 
 
 def test_a_broker_that_is_away_is_waited_for(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from scoring.rates.canary import CanaryName
 from stream.log.contract import CleanupPolicy, Output, Topic
 from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics
-from stream.processing.steady_clock import ClockWatch
+from stream.processing.steady_clock import SteadyClock
 from stream.schema.records import Template, encode
 from stream.schema.topics import TEMPLATES
 from tests.support.runs.live_rows import CONFIG, LIVE, METHOD, YEAR_S, Clock, new_log, row
@@ -164,13 +164,13 @@ def test_rows_of_other_versions_do_not_count(log: MemoryLog, other: dict[str, An
 def test_points_are_appended_at_each_full_interval(log: MemoryLog) -> None:
     """At the start of each hour, points are appended for the active ruleset only."""
     clock = Clock()
-    share, clocks = live_share(log, clock=clock), ClockWatch(clock, clock)
+    share = live_share(log, clock=clock)
     log.append([row("a", "llm"), row("old", "human", digest="0" * 16), row("b", "human", "y/1")])
-    share.append_due_points(clocks)
+    share.append_due_points()
     assert list(read_points(log)) == []
     for now in (3599.0, 3600.0, 7199.0, 7200.5):
         clock.now = now
-        share.append_due_points(clocks)
+        share.append_due_points()
     whole = [point for point in read_points(log) if not point.by]
     assert [(point.at, point.llm, point.human) for point in whole] == [(3_600_000, 1, 0), (7_200_000, 1, 0)]
 
@@ -178,13 +178,14 @@ def test_points_are_appended_at_each_full_interval(log: MemoryLog) -> None:
 def test_a_wrong_clock_writes_no_point(log: MemoryLog) -> None:
     """While the clock is a year ahead, no point is written. After a step back of half an hour, existing points stay."""
     wall, monotonic = Clock(), Clock()
-    share, clocks = live_share(log, clock=wall), ClockWatch(wall, monotonic)
+    steady = SteadyClock(wall=lambda: int(wall() * 1000), monotonic=monotonic)
+    share = live_share(log, clock=lambda: steady() / 1000)
     log.append([row("a", "llm")])
 
     def after(seconds: float, jump_s: float = 0.0) -> list[tuple[int, int]]:
         wall.now += seconds + jump_s
         monotonic.now += seconds
-        share.append_due_points(clocks)
+        share.append_due_points()
         return [(point.at // 3_600_000, point.llm) for point in read_points(log) if not point.by]
 
     assert after(3000) == [(1, 1)]

@@ -76,7 +76,7 @@ def test_t001_is_that_of_the_thesis(crosses: dict[str, list[LabelledCross]]) -> 
     """Chained, it has the thesis's counts of each cross of heise.de, and `joint` has others. A fifth is invalid."""
     given = crosses["given"]
     counts = {
-        (method, cross.name): Counter((one.label, one.result) for one in judged(cross, nodes, method, None))
+        (method, cross.name): Counter((one.label, one.result) for one in judged(cross, nodes, method))
         for cross in given
         for nodes in [cross.nodes(chained=True)]
         for method in (Method.T001, Method.JOINT)

@@ -17,7 +17,7 @@ from replay.live.cutover import CutoverRequest, cut_over
 from replay.runs.retention import BACK_DAYS, holding_runs, offsets_to_keep, oldest_unread, topics_held
 from stream.log.contract import wall_ms
 from stream.opening import open_log
-from stream.processing.steady_clock import ClockWatch
+from stream.processing.steady_clock import SteadyClock
 from stream.schema.runs import LIVE, Alias, Run, RunStatus, features_of
 from stream.schema.topics import FEATURES, HITS, VERDICTS
 from tests.support.front_door import Runner
@@ -116,8 +116,8 @@ def test_maintenance_keeps_unread_records_of_live(world: CutoverWorld) -> None:
     assert run is not None
     since_s = [0.0]
     later_s = wall_ms() / 1000 + 365 * 86_400
-    clocks = ClockWatch(lambda: later_s + since_s[0], lambda: since_s[0])
-    retention = RetentionRounds(world.log, clocks, lambda: since_s[0])
+    clock = SteadyClock(wall=lambda: int(1000 * (later_s + since_s[0])), monotonic=lambda: since_s[0])
+    retention = RetentionRounds(world.log, clock, lambda: since_s[0])
     since_s[0] = 3600.0  # the clock is confirmed
     retention.apply()
     assert _features(world) == 3
@@ -128,7 +128,7 @@ def test_maintenance_keeps_unread_records_of_live(world: CutoverWorld) -> None:
 def test_a_stopped_replay_that_holds_records_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, farmwatch: Runner
 ) -> None:
-    """`topics`, `runs`, `doctor` and `status` name the topics with old records that are kept for it alone."""
+    """`runs`, `doctor` and `status` name the topics with old records that are kept for it alone."""
     with cutover_world("embedded", tmp_path, monkeypatch) as world:
         world.begin_live()
         now, url = world.log, world.config.log.url
@@ -138,12 +138,12 @@ def test_a_stopped_replay_that_holds_records_says_so(
         world.work("judge", JudgeStage(load_ruleset("default")))
         half = world.begin("half")
         assert topics_held(world.log, world.control(), half, wall_ms()) == [FEATURES]
-        for command in ("log topics", "runs", "doctor", "status"):
+        for command in ("runs", "doctor", "status"):
             ran = farmwatch(*command.split(), "--log", url)
             assert "retention keeps old records of features" in ran.out + ran.err, command
         put_rows(world.log, msgspec.structs.replace(half, state=RunStatus.CANCELLED))
         assert topics_held(world.log, world.control(), half, wall_ms()) == []
-        assert "retention keeps" not in farmwatch("log", "topics", "--log", url).err
+        assert "retention keeps" not in farmwatch("runs", "--log", url).err
 
 
 def test_topics_with_only_new_unread_records_are_left_out(world: CutoverWorld) -> None:
