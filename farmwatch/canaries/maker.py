@@ -24,7 +24,7 @@ from filters.charsets import decode
 from scoring.rates.canary import is_label
 from stream.schema.records import Page
 from stream.schema.vocabulary import FetchOutcome, Truth
-from stream.text.user_errors import FarmwatchError, UsageError
+from stream.text.user_errors import UsageError
 
 LEAST_PAGES = 15
 _SITES_CAP = SITES_CAP // 2  # of each truth
@@ -106,8 +106,6 @@ class CanaryMaker:
             new.write_bytes(content)
             read_canaries(CanarySettings(file=str(new), pages=self.pages))
             new.rename(file)
-        except OSError as error:
-            raise FarmwatchError(f"{file}: cannot be written: {error.strerror}") from error
         finally:
             new.unlink(missing_ok=True)
 
@@ -117,8 +115,6 @@ class CanaryMaker:
         except UnicodeDecodeError:
             self.skipped["no UTF-8"] += 1
             return None
-        except OSError as error:
-            raise FarmwatchError(f"{file}: cannot be read: {error.strerror}") from error
         first, _, rest = text.partition("\n")
         title = first.lstrip("# ").strip()
         if not rest.strip() or len(title) > _TITLE_CHARS:

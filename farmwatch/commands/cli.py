@@ -97,6 +97,16 @@ MOVED = {  # earlier name -> what to write now
     **{"audit": "doctor audit", "completion": "doctor completion", "config": "doctor config", "explain": "page"},
     **{"help": "COMMAND --help", "search": "hits add FILE` or `farmwatch hits search"},
 }
+OPTIONS_MOVED = {  # command -> earlier option -> what to write now
+    "rate": {"--since": "--from"},
+    "sites": {"--verdict": "--where verdict=llm"},
+    "page": {"--all": "--verbose"},
+    "compare": {"--save": "--out"},
+    "cutover": {"--by": "--operator", "--list": "`farmwatch cutover` alone"},
+    "crawl exclude": {"--list": "`farmwatch crawl exclude` alone"},
+    "crawl frontier": {f"--{state}": f"--where state={state}" for state in ("parked", "stopped")},
+    **{f"log dead {name}": {"--stage": "--where stage=judge"} for name in ("list", "retry", "drop")},
+}
 
 app = App(
     name="farmwatch",
@@ -115,6 +125,10 @@ def run_command(arguments: Sequence[str]) -> Any:
     """Run the command; returns its exit code or None. Raises CycloptsError, UsageError, and the command's errors."""
     if arguments and (now := MOVED.get(arguments[0])):
         raise UsageError(f"`farmwatch {arguments[0]}` is now `farmwatch {now}`")
+    for command, moved in OPTIONS_MOVED.items():
+        for earlier in moved if " ".join(arguments).startswith(f"{command} ") else ():
+            if any(argument.partition("=")[0] == earlier for argument in arguments):
+                raise UsageError(f"`farmwatch {command}` has no {earlier}: write {moved[earlier]}")
     describe(arguments)
     return app(arguments, exit_on_error=False, result_action="return_value")
 

@@ -75,7 +75,7 @@ class LabelFile:
         """Read `file`; `.csv` is CSV, anything else JSON lines; a final `.zst` or `.gz` is inflated, `-` is stdin."""
         self._file = file
         self._columns = {score_column: "score", label_column: "label"}
-        self._lines = JsonLines([file], LabelLine, "calibrate", is_doubtful=lambda line: line.label is None)
+        self._lines = JsonLines([file], LabelLine, "calibrate")
         self._seen: dict[bytes, tuple[bool, str]] = {}  # digest of a text -> its label and place
         self._copies = 0
         self._unsaid = 0  # judged pages without an author label

@@ -163,7 +163,7 @@ def _features_line(
 def judge_lines(files: Sequence[Path], ruleset_name: str, articles: bool) -> Exit:
     """Features to verdicts. Raises BadRuleset before the first line is read."""
     ruleset = load_ruleset(ruleset_name)
-    lines = JsonLines(files, FeaturesLine, "judge", is_doubtful=lambda line: not line.measures)
+    lines = JsonLines(files, FeaturesLine, "judge")
     for place, line in lines:
         try:
             judged = judge_features(line, ruleset)

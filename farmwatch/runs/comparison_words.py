@@ -11,7 +11,6 @@ from farmwatch.share.words import sentence, sentences, text_of
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from replay.compare.comparison import ChangeKind, ChangeRemark, Comparison, ShareChange, Side
 from replay.compare.verdict_join import fetch_key
-from replay.runs.overview import LIVE_NOW
 from replay.runs.window import window_text
 from stream.text.wording import counted
 
@@ -110,7 +109,7 @@ def notes_of(compared: Comparison) -> Iterator[str]:
             f"{pages.only_in_a:,} fetches were judged in A only and {pages.only_in_b:,} in B only"
             f" (windows {window_text(a.from_at, a.to_at)} and {window_text(b.from_at, b.to_at)}): the tables of pages"
             " omit them; site verdicts and rates use all pages of each run"
-            f"{_same_window_commands(compared) if compared.other_windows else ''}"
+            "; `farmwatch replay --from RUN` judges those of another run's window"
         )
     if a.detector != b.detector:
         yield (
@@ -132,21 +131,6 @@ def notes_of(compared: Comparison) -> Iterator[str]:
     for name, correction in zip("AB", compared.corrections, strict=False):
         if correction.remark:
             yield f"{name}: {sentence(correction.remark)}"
-
-
-def _same_window_commands(compared: Comparison) -> str:
-    """The commands that replay the run with more fetches on the window of the other."""
-    more, fewer = compared.a, compared.b
-    if compared.pages.only_in_a < compared.pages.only_in_b:
-        more, fewer = fewer, more
-    rules, first = "", ""
-    if more.state != LIVE_NOW:  # a replay has the ruleset of the live run by default
-        first = f"`farmwatch runs show {more.run} --ruleset-text > {more.run}.toml`, "
-        rules = f" --ruleset {more.run}.toml"
-    return (
-        f". To compare the same fetches: {first}`farmwatch replay{rules} --detector {more.detector}"
-        f" --from {fewer.run} --name NEW`, `farmwatch compare NEW {fewer.run}`"
-    )
 
 
 def as_json(compared: Comparison) -> dict[str, Any]:

@@ -21,25 +21,6 @@ ALIKE_SHOWN = 20  # bad lines of one kind that are reported one by one
 STDIN = ("-", "/dev/stdin")
 _PLACE_IN_LIST = re.compile(r"\[\d+\]")
 
-_FORMS = {  # form -> an example, the keys that no other form has all of, the command that writes it
-    "labelled texts": ("a labelled text", {"label"}, ""),
-    "pages": ("a page", {"url", "html"}, ""),
-    "features": ("features", {"url", "measures"}, "measure"),
-    "verdicts": ("a page verdict", {"verdict", "rules"}, "judge"),
-    "articles": ("an article", {"id", "text"}, "judge --articles"),
-    "scores": ("a score", {"flag", "abstain"}, "score"),
-    "site verdicts": ("a site verdict", {"verdict", "pages_used"}, "tally"),
-}
-READS = {
-    "measure": "pages",
-    "judge": "features",
-    "score": "articles",
-    "tally": "scores",
-    "estimate": "site verdicts",
-    "calibrate": "labelled texts",
-}
-"""Command -> form of the lines that it reads."""
-
 T = TypeVar("T")
 
 
@@ -53,20 +34,17 @@ class JsonLines(Generic[T]):
         command: str,
         *,
         bar: bool = False,
-        is_doubtful: Callable[[T], bool] = lambda _: False,
         on_bad: Callable[[str], None] = message,
         cap_bytes: int = LINE_CAP_BYTES,
     ) -> None:
         """Read `files` in order for `command`; `-`, or no file, is standard input.
 
-        `bar` shows progress. `is_doubtful`: an object of `kind` may be from another stage. `on_bad` gets the report of
-        a bad line. A line has at most `cap_bytes`.
+        `bar` shows progress. `on_bad` gets the report of a bad line. A line has at most `cap_bytes`.
         """
         self._cap_bytes = cap_bytes
         self._on_bad = on_bad
         self._bar = bar
         self._command = command
-        self._is_doubtful = is_doubtful
         self._files = list(files) or [Path("-")]
         self._decoder = msgspec.json.Decoder(kind)
         self._bad: dict[str, tuple[int, str]] = {}  # kind of a bad line -> number, and the report of the first
@@ -117,14 +95,10 @@ class JsonLines(Generic[T]):
             try:
                 value = self._decoder.decode(line)
             except msgspec.ValidationError as error:
-                wrong = of_another_stage(line, self._command)
-                self.bad(place, wrong or error, wrong or _PLACE_IN_LIST.sub("[]", str(error)))
+                self.bad(place, f"not what `{self._command}` reads: {error}", _PLACE_IN_LIST.sub("[]", str(error)))
                 continue
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                self.bad(place, error, type(error).__name__)
-                continue
-            if self._is_doubtful(value) and (wrong := of_another_stage(line, self._command)):
-                self.bad(place, wrong)
+                self.bad(place, f"no JSON: {error}", type(error).__name__)
                 continue
             yield place, value
 
@@ -165,25 +139,7 @@ def binary_input(file: Path, *, packed: bool = True) -> Iterator[BinaryIO]:
             try:
                 opened = stack.enter_context(open_packed(file) if packed else file.open("rb"))
             except OSError as error:
-                raise FarmwatchError(f"{file}: cannot be read: {error.strerror}") from error
+                raise FarmwatchError(f"{file}: {error.strerror}") from error
             yield opened
     except DamagedFile as error:
         raise FarmwatchError(str(error)) from error
-
-
-_names = msgspec.json.Decoder(dict[str, msgspec.Raw])
-
-
-def of_another_stage(line: bytes, command: str) -> str:
-    """The form of a line of another stage, and the one that `command` reads; "" for an unknown form."""
-    try:
-        names = _names.decode(line).keys()
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return ""
-    wanted = READS.get(command, "")  # other commands read lines that no pipe has
-    form, noun = next(((form, noun) for form, (noun, keys, _) in _FORMS.items() if keys <= names), (wanted, ""))
-    if form == wanted or not wanted:
-        return ""
-    made_by = _FORMS[wanted][2]
-    how = f", which `{made_by}` makes" if made_by else ""
-    return f"this is {noun}; `{command}` reads {wanted}{how}"

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TextIO
 
 from stream.text.wording import escaped, one_line
@@ -45,18 +44,13 @@ def json_line(value: Any) -> str:
 
 
 def put_table(
-    headings: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    title: str = "",
-    *,
-    less: Sequence[str] = (),
-    styles: Sequence[str] = (),
+    headings: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "", *, less: Sequence[str] = ()
 ) -> Sequence[str]:
     """Print a table on stdout: fitted to the width of a terminal, otherwise tab-separated and whole.
 
     A terminal shows no empty columns. While the table is too wide, columns of `less` are left out in this order, with
-    a note that has a column's value if it is the same in all rows; then cells are folded. `styles` are rich's, one per
-    row; they must not be the only sign of anything. Returns the shown headings.
+    a note that has a column's value if it is the same in all rows; then cells are folded. Returns the shown
+    headings.
     """
     cells = [[one_line(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
@@ -78,7 +72,7 @@ def put_table(
         columns.remove(column)
         heading, values = column[0], set(filter(None, column[1]))
         left_out.append(f"{heading} ({values.pop()})" if len(values) == 1 else heading)
-    console.print(_table(columns, title, styles, broken=_width(columns) > console.width))
+    console.print(_table(columns, title, broken=_width(columns) > console.width))
     if left_out:
         put_wrapped(f"left out for width: {', '.join(left_out)}; --json has all")
     return [heading for heading, _ in columns]
@@ -94,7 +88,7 @@ def _width(columns: _Columns) -> int:
     return sum(max(map(cell_len, (heading, *cells))) + _GAP for heading, cells in columns) - _GAP
 
 
-def _table(columns: _Columns, title: str, styles: Sequence[str], *, broken: bool) -> Table:
+def _table(columns: _Columns, title: str, *, broken: bool) -> Table:
     """The table for rich, with `broken` headings of a word a line. Text of crawled pages is no markup."""
     from rich import box
     from rich.markup import escape
@@ -112,8 +106,8 @@ def _table(columns: _Columns, title: str, styles: Sequence[str], *, broken: bool
     )
     for heading, _ in columns:
         table.add_column(Text(heading.replace(" ", "\n") if broken else heading), overflow="fold")
-    for row, style in zip_longest(zip(*(cells for _, cells in columns), strict=True), styles):
-        table.add_row(*map(Text, row), style=style)
+    for row in zip(*(cells for _, cells in columns), strict=True):
+        table.add_row(*map(Text, row))
     return table
 
 

@@ -181,8 +181,8 @@ def _lines(path: Path, kind: type[T]) -> Iterator[T]:
                         yield decoder.decode(line)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                     raise BadTrainingData(f"{path}, line {number}: {error}") from error
-    except (OSError, DamagedFile) as error:
-        raise BadTrainingData(f"{path} cannot be read: {error}") from error
+    except DamagedFile as error:
+        raise BadTrainingData(str(error)) from error
 
 
 def training_crop(words: Sequence[str], rng: random.Random) -> list[str]:

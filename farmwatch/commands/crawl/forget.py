@@ -39,5 +39,5 @@ def forget(
     if json:
         removed = {"records": report.records, "warc_records": report.warc_records, "gone_at": report.gone_at_ms}
         put_json({"hosts": len(names), **removed})
-    message(report.text(config.crawl.warc_folder))
+    message(f"{', '.join(names)}: {report.text(config.crawl.warc_folder)}")
     return Exit.OK

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -46,7 +46,7 @@ def robots(
     /,
     *,
     file: Annotated[
-        Path | None, Parameter(help="Read this robots.txt in place of the one that the crawl keeps; - is stdin.")
+        Path | None, Parameter(help="Judge by this file in place of the robots.txt that the crawl keeps; - is stdin.")
     ] = None,
     json: AsJson = False,
     common: Common = DEFAULTS,
@@ -67,11 +67,12 @@ def robots(
         with opened(config) as log:  # an error ends the command: nobody may be asked whose exclusion is unknown
             not_visited = NotVisited.of(log)
     if not_visited is not None and (why := not_visited.why(host := site_of(normal))):
-        return _put_not_visited(settings, normal, why, not_visited.exclusion_of(host), as_json=json)
+        reason = "excluded" if not_visited.exclusion_of(host) else "forgotten"
+        return _put(normal, reason, {"decision": [why]}, fetched=False, as_json=json)
     if file is not None:
         with binary_input(file) as lines:
             text = lines.read(ROBOTS_CAP_BYTES)
-        source = _Source(text, f"{file}, {counted(len(text), 'byte')} read")
+        source = _Source(text, f"from the file {file}, {counted(len(text), 'byte')}")
     else:
         source = _from_frontier(config, normal)
     decision = explain(source.text, settings.name, normal)
@@ -79,24 +80,19 @@ def robots(
     too_slow = decision.crawl_delay_s > settings.crawl_delay_cap_s
     obeyed = settings.obey_opt_out and rule is not None and rule.reserved
     fetched = decision.allowed and not too_slow and not obeyed
-    if json:
-        put_json({"url": normal, "may_be_fetched": fetched, **_document(settings, source, decision, rule)})
-    else:
-        put(f"{'may be fetched' if fetched else 'may not be fetched'}: {one_line(normal)}")
-        for name, words in _facts(settings, source, decision, rule):
-            put_wrapped(f"  {name:<12} {one_line(words)}", " " * 15)
-    return Exit.OK if fetched else Exit.PROBLEM
+    facts = _facts(settings, source, decision, rule)
+    return _put(normal, decision.why.value, facts, fetched=fetched, as_json=json)
 
 
-def _put_not_visited(settings: CrawlSettings, url: str, why: str, exclusion: str, *, as_json: bool) -> int:
+def _put(url: str, why: str, facts: Mapping[str, Sequence[str]], *, fetched: bool, as_json: bool) -> int:
     if as_json:
-        unknown = dict.fromkeys(_document(settings, _Source(b"", ""), explain(b"", settings.name, url), None))
-        reason = {"why": "excluded" if exclusion else "forgotten", "excluded_as": exclusion or None}
-        put_json({"url": url, "may_be_fetched": False, **unknown, **reason})
+        put_json({"url": url, "may_be_fetched": fetched, "why": why, **facts})
     else:
-        put(f"may not be fetched: {one_line(url)}")
-        put_wrapped(f"  {one_line(why)}", "    ")
-    return Exit.PROBLEM
+        put(f"{'may be fetched' if fetched else 'may not be fetched'}: {one_line(url)}")
+        for name, lines in facts.items():
+            for place, words in enumerate(lines):
+                put_wrapped(f"  {'' if place else name:<12} {one_line(words)}", " " * 15)
+    return Exit.OK if fetched else Exit.PROBLEM
 
 
 def _from_frontier(config: Config, url: str) -> _Source:
@@ -121,33 +117,28 @@ def _from_frontier(config: Config, url: str) -> _Source:
 
 def _facts(
     settings: CrawlSettings, source: _Source, decision: RobotsExplanation, rule: TdmRule | None
-) -> Iterator[tuple[str, str]]:
-    yield "robots.txt", source.origin
-    if source.robots_until:
-        yield "", f"asked again after {moment(source.robots_until)}"
-    yield "decision", f"{'allowed' if decision.allowed else 'disallowed'}, {_because(decision)}"
-    yield "group", _group(decision, settings.name)
-    yield "delay", _delay(decision, settings)
-    yield "sitemaps", f"{len(decision.sitemaps)} named" if decision.sitemaps else "none named"
-    for line in decision.sitemaps[:_SITEMAPS_SHOWN]:
-        yield "", f"line {line.number}: {_short(line.value)}"
-    yield "tdmrep.json", _tdm(source, rule, settings)
+) -> dict[str, list[str]]:
+    until = [f"asked again after {moment(source.robots_until)}"] if source.robots_until else []
+    sitemaps = [f"line {line.number}: {_short(line.value)}" for line in decision.sitemaps[:_SITEMAPS_SHOWN]]
+    return {
+        "robots.txt": [source.origin, *until],
+        "decision": [f"{'allowed' if decision.allowed else 'disallowed'}, {_because(decision)}"],
+        "group": [_group(decision, settings.name)],
+        "delay": [_delay(decision, settings)],
+        "sitemaps": [f"{len(decision.sitemaps)} named" if decision.sitemaps else "none named", *sitemaps],
+        "tdmrep.json": [_tdm(source, rule, settings)],
+    }
 
 
 def _because(decision: RobotsExplanation) -> str:
-    if decision.rule is not None:
-        return f"line {decision.rule.number}: {_text(decision)}"
+    if (rule := decision.rule) is not None:
+        return f"line {rule.number}: {'Allow' if rule.allow else 'Disallow'}: {_short(rule.pattern)}"
     return {
         "no_rule": "no rule of the group matches",
         "no_group": "no group is for us and none for *",
         "robots_txt": "robots.txt itself always is",
         "too_costly": f"the patterns with * have more than {WILDCARDS_CAP} characters: all counts as disallowed",
     }[decision.why]
-
-
-def _text(decision: RobotsExplanation) -> str:
-    assert decision.rule is not None
-    return f"{'Allow' if decision.rule.allow else 'Disallow'}: {_short(decision.rule.pattern)}"
 
 
 def _group(decision: RobotsExplanation, name: str) -> str:
@@ -179,29 +170,6 @@ def _tdm(source: _Source, rule: TdmRule | None, settings: CrawlSettings) -> str:
         return f"location {_short(rule.location)}: not reserved{policy}"
     done = "on: the page is left alone" if settings.obey_opt_out else "off: this is recorded with the page"
     return f"location {_short(rule.location)}: data mining is reserved{policy}; crawl.obey_opt_out is {done}"
-
-
-def _document(
-    settings: CrawlSettings, source: _Source, decision: RobotsExplanation, rule: TdmRule | None
-) -> dict[str, Any]:
-    policy = asdict(rule) if rule is not None else {}
-    return {
-        "allowed": decision.allowed,
-        "why": decision.why.value,
-        "rule": None if decision.rule is None else {"line": decision.rule.number, "text": _text(decision)},
-        "group": [{"line": line.number, "agent": _short(line.value)} for line in decision.agents],
-        "rules_in_group": decision.rules,
-        "crawl_delay_s": decision.crawl_delay_s if decision.crawl_delay_line else None,
-        "crawl_delay_line": decision.crawl_delay_line or None,
-        "delay_s": max(settings.delay_s, decision.crawl_delay_s),
-        "sitemaps": [{"line": line.number, "url": _short(line.value)} for line in decision.sitemaps],
-        "robots_txt": source.origin,
-        "robots_until": source.robots_until or None,
-        "tdmrep_asked": source.tdm is not None,
-        "tdmrep": {name: _short(value) if isinstance(value, str) else value for name, value in policy.items()} or None,
-        "obey_opt_out": settings.obey_opt_out,
-        "excluded_as": None,
-    }
 
 
 def _short(text: str) -> str:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 from cyclopts import Parameter
 
 from farmwatch.commands.options import JUST_CONFIGURED, Configured, Jobs
 from farmwatch.terminal.jsonl import binary_input
 from farmwatch.terminal.messages import message, put_json
 from scoring.estimate.error_counts import ErrorCounts
-from scoring.interface import MethodName
 from stream.text.user_errors import Exit, UsageError
 
 Files = Annotated[list[Path] | None, Parameter(help="Files of JSON lines; `-` or none is standard input.", negative="")]
@@ -58,9 +56,6 @@ def score(
         list[str] | None,
         Parameter(help="Name of a detector; repeatable: a line of each. Default: score.detectors.", negative=""),
     ] = None,
-    weights: Annotated[Path | None, Parameter(help="Weights file of lite-ngram. Same as score.weights.")] = None,
-    observer: Annotated[str | None, Parameter(help="Model folder or hub id. Same as score.pair.observer.")] = None,
-    performer: Annotated[str | None, Parameter(help="Model folder or hub id. Same as score.pair.performer.")] = None,
     jobs: Jobs = 0,
     common: Configured = JUST_CONFIGURED,
 ) -> int:
@@ -72,9 +67,7 @@ def score(
     """
     from farmwatch.pipes.score_lines import score_lines
 
-    given = {"score.weights": weights, "score.pair.observer": observer, "score.pair.performer": performer}
-    flags = [f"{path}={value}" for path, value in given.items() if value is not None]
-    flags += [f"score.detectors={','.join(detector)}"] if detector else []
+    flags = [f"score.detectors={','.join(detector)}"] if detector else []
     return score_lines(files or [], common.load(*flags).config.score, jobs)
 
 
@@ -82,32 +75,22 @@ def tally(
     files: Files = None,
     /,
     *,
-    method: Annotated[MethodName | None, Parameter(help="Site method. Default: tally.method.")] = None,
     detector: Annotated[
         str, Parameter(help="Whose scores are tallied, by name or identity; needed where lines name several.")
     ] = "",
-    deciles: Annotated[
-        Path | None,
-        Parameter(help="File of `farmwatch lab train-sites`; default: tally.deciles, or the one that ships."),
-    ] = None,
     common: Configured = JUST_CONFIGURED,
 ) -> int:
     """Page scores to site verdicts. In: {site, score, flag[, detector]}, in page order.
 
     Out, at the end of the input, in the order in which the sites came: {site, verdict, pages_used, pages, scored,
     flagged, evidence, mixed, detector, method, method_digest}. `sprt` reads the flags, `deciles` the
-    scores. Numbers of [tally] hold here too. Scores of two detectors are never pooled: where lines name several,
+    scores. Method and numbers are those of [tally]. Scores of two detectors are never pooled: where lines name several,
     --detector chooses one, and the others are skipped. Where no line and no option names a detector it is lite-ngram;
     a line that names none beside lines that do is bad, unless --detector names it.
     """
     from farmwatch.pipes.score_lines import tally_lines
 
-    settings = common.load().config.tally
-    if method is not None:
-        settings = msgspec.structs.replace(settings, method=method)
-    if deciles is not None:
-        settings = msgspec.structs.replace(settings, deciles=deciles)
-    return tally_lines(files or [], detector, settings)
+    return tally_lines(files or [], detector, common.load().config.tally)
 
 
 def estimate(

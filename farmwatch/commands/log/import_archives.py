@@ -53,8 +53,8 @@ def import_archives(
     for file in files:
         if file.suffix == ".zst":
             raise UsageError(f"{file}: WARC files in zstd are not read; unpack it first: zstd -d {file.name}")
-        if str(file) not in STDIN and not file.is_file():
-            raise FarmwatchError(f"{file}: {'a folder, no file' if file.is_dir() else 'no such file'}")
+        if str(file) not in STDIN:
+            file.open("rb").close()  # an error comes before a log is made
     config = common.load().config
     total = ImportSummary()
     size_bytes = sum(file.stat().st_size for file in files if file.is_file())
@@ -89,10 +89,11 @@ def import_archives(
         counts = {"pages": total.pages, "no_page_reasons": no_pages, "skipped": total.skipped.total()}
         put_json({**counts, "skipped_reasons": skipped, "broken": total.broken})
     else:
-        put(f"{counted(total.pages, 'page')} imported, {counted(total.broken, 'broken record')}")
+        said = [f"{counted(total.pages, 'page')} imported, {counted(total.broken, 'broken record')}"]
         for what, reasons in (("no page", no_pages), ("passed over", skipped)):
             if reasons:
-                put(f"{what}: " + ", ".join(f"{reason} {count}" for reason, count in reasons.items()))
+                said.append(f"{what}: " + ", ".join(f"{count} {reason}" for reason, count in reasons.items()))
+        put("; ".join(said))
     if total.skipped["private_address"]:
         message("--set crawl.allow_private=true lets in what comes from addresses that are not public")
     if not (total.pages or total.skipped or total.broken):

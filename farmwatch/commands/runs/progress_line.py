@@ -1,51 +1,30 @@
-"""The progress of a replay: a line redrawn on a terminal, otherwise a line every ten seconds."""
+"""The progress of a replay: a line every ten seconds."""
 
 from __future__ import annotations
 
-import shutil
-import sys
 import time
 from collections.abc import Callable
-from typing import TextIO
 
+from farmwatch.terminal.messages import message
 from replay.engine.runner import ReplayStatus
 from replay.runs.phases import JUDGE
 from stream.text.wording import lasting
 
-_EVERY_S = 10.0  # between lines without a terminal
+_EVERY_S = 10.0
 
 
 class ProgressLine:
-    """Shows the progress of a replay on `stream`; used by one thread at a time."""
+    """Prints the progress of a replay on stderr when a line is due."""
 
-    def __init__(self, run: str, stream: TextIO | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, run: str, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._run = run
-        self._stream = stream or sys.stderr
-        self._on_terminal = self._stream.isatty()
         self._monotonic = monotonic
         self._written_s = monotonic()
-        self._drawn = False
 
     def show(self, status: ReplayStatus) -> None:
-        """Redraw the line, or write it if it is due."""
-        if self._on_terminal:
-            width = shutil.get_terminal_size().columns - 1
-            line = line_of(self._run, status)
-            shown = line if len(line) <= width else f"{line[: width - 1]}…"
-            self._stream.write(f"\r\x1b[K{shown}")
-            self._stream.flush()
-            self._drawn = True
-        elif self._monotonic() - self._written_s >= _EVERY_S:
-            self._written_s = self._monotonic()
-            self._stream.write(f"{line_of(self._run, status)}\n")
-            self._stream.flush()
-
-    def clear(self) -> None:
-        """Clear the line before another message."""
-        if self._drawn:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
-            self._drawn = False
+        if (now_s := self._monotonic()) - self._written_s >= _EVERY_S:
+            self._written_s = now_s
+            message(line_of(self._run, status))
 
 
 def line_of(run: str, status: ReplayStatus) -> str:

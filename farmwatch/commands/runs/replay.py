@@ -116,13 +116,6 @@ def replay(
             stop.set()
 
         with signals_to(on_signal):
-            line = ProgressLine(run.name)
-            resources.callback(line.clear)
-
-            def on_message(text: str) -> None:
-                line.clear()
-                message(f"{run.shown}: {text}")
-
             process.replay = Replay(
                 log,
                 config,
@@ -132,11 +125,10 @@ def replay(
                 metrics=process.metrics,
                 stop=stop,
                 full_speed=full_speed,
-                on_progress=line.show,
-                on_message=on_message,
+                on_progress=ProgressLine(run.shown).show,
+                on_message=lambda text: message(f"{run.shown}: {text}"),
             )
             ending = process.replay.run()
-        line.clear()
         code, lines = _report_ending(log, config, run, ending, signals, json)
     with suppress(BrokenPipeError):  # the exit code is that of the run, even without a reader
         for text in lines:
@@ -225,9 +217,8 @@ class _Process:
         def health() -> Health:
             return Health(True, False, "starting") if self.replay is None else self.replay.health()
 
-        endpoints = Endpoints(Exposition(self.metrics.registry, "replay"), health, config.metrics.host, port)
-        endpoints.start()
-        resources.callback(endpoints.close)
+        shown = Exposition(self.metrics.registry, "replay")
+        endpoints = resources.enter_context(Endpoints(shown, health, config.metrics.host, port))
         self.url = f"http://{config.metrics.host}:{endpoints.port}/metrics"
 
 

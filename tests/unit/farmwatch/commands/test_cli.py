@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from farmwatch.commands.cli import MOVED, app
+from farmwatch.commands.cli import MOVED, OPTIONS_MOVED, app
 from farmwatch.commands.start.running import parse_roles
 from farmwatch.terminal.messages import start_logging
 from stream.schema.roles import Role
@@ -271,3 +271,13 @@ def test_no_text_names_a_command_that_moved() -> None:
         for found in old.finditer(file.read_text(encoding="utf-8"))
     }
     assert named == set()
+
+
+@pytest.mark.parametrize(("command", "earlier"), [(c, o) for c, moved in OPTIONS_MOVED.items() for o in moved])
+def test_an_earlier_option_names_what_to_write_now(farmwatch: Runner, command: str, earlier: str) -> None:
+    """It gets no guess: the message is from a table, and what it names exists."""
+    now = OPTIONS_MOVED[command][earlier]
+    ran = farmwatch(*command.split(), f"{earlier}=x")
+    assert (ran.code, ran.err) == (Exit.USAGE, f"farmwatch: `farmwatch {command}` has no {earlier}: write {now}\n")
+    if now.startswith("--"):
+        assert f"{now.split()[0]} " in farmwatch(*command.split(), "--help").out

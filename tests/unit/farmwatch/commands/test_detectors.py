@@ -214,7 +214,7 @@ def test_each_method_judges_falcons_scores(farmwatch: Runner, tmp_path: Path, me
     rows = lines_of(("farm", 0.85, "llm"), ("paper", 1.0, "human"), detector=FALCON)
     for row in rows:
         row["flag"] = row["score"] < 0.9015
-    ran = farmwatch("lab", "tally", "--method", method, write(tmp_path / "in.jsonl", rows))
+    ran = farmwatch("lab", "tally", "--set", f"tally.method={method}", write(tmp_path / "in.jsonl", rows))
     found = ran.lines
     assert ran.code == Exit.OK
     fields = ["site", "verdict", "pages_used", "pages", "evidence", "mixed", "scored", "flagged"]
@@ -229,7 +229,7 @@ def test_a_method_without_numbers_says_what_to_do(
 ) -> None:
     """A method without numbers gives one line with the detector and the command or setting to use, and no verdicts."""
     file = write(tmp_path / "in.jsonl", [{"site": "a", "flag": True, "score": 1.0}])
-    ran = farmwatch("lab", "tally", "--method", method, "--detector", detector, file)
+    ran = farmwatch("lab", "tally", "--set", f"tally.method={method}", "--detector", detector, file)
     assert (ran.code == Exit.OK, ran.out) == (False, "")
     assert detector in ran.err and ("farmwatch lab train-sites" in ran.err or "farmwatch lab calibrate" in ran.err)
 
@@ -256,19 +256,11 @@ def test_train_sites_makes_numbers_that_tally_takes(farmwatch: Runner, tmp_path:
     assert read_numbers(out.read_bytes(), "numbers").detector == "fake/w"
     new = write(tmp_path / "new.jsonl", lines_of(("farm", 0.7, "llm"), ("paper", 1.0, "human"), detector="fake/w@1/x"))
     new.write_text(new.read_text().replace('"label"', '"flag": null, "label"'))
-    judged = farmwatch("lab", "tally", "--method", "deciles", "--deciles", out, new)
+    numbers = ("--set", "tally.method=deciles", "--set", f"tally.deciles={out}")
+    judged = farmwatch("lab", "tally", *numbers, new)
     assert [json.loads(line)["verdict"] for line in judged.out.splitlines()] == ["llm", "human"]
-    refused = farmwatch(
-        "lab",
-        "tally",
-        "--method",
-        "deciles",
-        "--deciles",
-        out,
-        "--detector",
-        FALCON,
-        write(new, [{"site": "a", "flag": True, "score": 1.0}]),
-    )
+    flagged = write(new, [{"site": "a", "flag": True, "score": 1.0}])
+    refused = farmwatch("lab", "tally", *numbers, "--detector", FALCON, flagged)
     assert "fake/w, not of binoculars" in refused.err
 
 

@@ -84,7 +84,7 @@ def test_pages_and_their_hits_are_appended_once(farmwatch: Runner, tmp_path: Pat
     url = f"sqlite:{tmp_path / 'log'}"
     ran = farmwatch("log", "import", *archives, "--log", url)
     assert (ran.code, ran.err) == (Exit.OK, "")
-    assert ran.out == "9 pages imported, 0 broken records\npassed over: http_404 1, robots 1\n"
+    assert ran.out == "9 pages imported, 0 broken records; passed over: 1 http_404, 1 robots\n"
     ran = farmwatch("log", "import", archives[1], archives[0], "--json", "--log", url)
     assert ran.json == {
         "pages": 0,
@@ -121,7 +121,7 @@ def test_broken_records_are_named_and_in_the_exit_code(farmwatch: Runner, tmp_pa
     ran = farmwatch("log", "import", bad, "--log", url)
     assert ran.code == Exit.PROBLEM
     assert ran.err == f"{bad}: offset {len(start)}: a record without a usable Content-Length\n"
-    assert ran.out.startswith("9 pages imported, 1 broken record\n")
+    assert ran.out.startswith("9 pages imported, 1 broken record; ")
     bad.write_bytes(gzip.compress(b"x\r\n\r\n") * 150)
     ran = farmwatch("log", "import", bad, "--log", url)
     assert len(ran.err.splitlines()) == 101 and ran.err.endswith("50 more broken records\n")
@@ -130,8 +130,8 @@ def test_broken_records_are_named_and_in_the_exit_code(farmwatch: Runner, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["gone.warc.gz"], Exit.UNAVAILABLE, "gone.warc.gz: no such file"),
-        (["."], Exit.UNAVAILABLE, ".: a folder, no file"),
+        (["gone.warc.gz"], Exit.UNAVAILABLE, "gone.warc.gz: No such file or directory"),
+        (["."], Exit.UNAVAILABLE, ".: Is a directory"),
         (["x.warc.zst"], Exit.USAGE, "zstd -d x.warc.zst"),
         (["x.warc", "--source", "A B"], Exit.USAGE, "--source 'A B'"),
         (["x.warc", "--site", "a b"], Exit.USAGE, "--site 'a b'"),

@@ -147,7 +147,7 @@ def _id_twice(folder: Folder) -> str:
 
 _OTHER = "the SHA-256 of its content is not its id"
 DAMAGE = (
-    _line(b'{"id": ', "line 2: Input data was truncated"),
+    _line(b'{"id": ', "line 2: no JSON: Input data was truncated"),
     _changed(360, lambda line, _: line.replace('"source"', "source"), "object keys must be strings (byte "),
     _changed(370, lambda line, _: line[:-1] + ', "url": 7}', "Expected `str | null`, got `int` - at `$.url`"),
     _changed(380, lambda line, ident: line.replace(ident, ident.upper()), "id '{1}' is no SHA-256 in lower-case hex"),

@@ -318,7 +318,7 @@ def test_pipes_read_standard_input_and_mind_a_closed_reader(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["lab", "judge", "absent.jsonl"], Exit.UNAVAILABLE, "absent.jsonl: cannot be read"),
+        (["lab", "judge", "absent.jsonl"], Exit.UNAVAILABLE, "absent.jsonl: No such file or directory"),
         (
             ["lab", "judge", "--ruleset", "defualt", "in.jsonl"],
             Exit.USAGE,

@@ -42,13 +42,10 @@ def test_notes_say_what_to_know_before_the_numbers() -> None:
         ["left", "out", "of"],
         ["left", "out", "of"],
         ["A:", "not", "corrected"],
-        ["only", "one", "of"],
     ]
     assert "2 of 4 articles without a score so far (50.0%)" in notes[1]
     assert "3 verdicts, 1 site" in notes[6]
-    replayed = f"`farmwatch replay --detector {a.detector} --from {b.run} --name NEW`, `farmwatch compare NEW {b.run}`"
-    assert "earliest .. 2023-11-14" in notes[2]
-    assert replayed in notes[2]
+    assert "earliest .. 2023-11-14" in notes[2] and "`farmwatch replay --from RUN`" in notes[2]
 
 
 def test_a_change_is_told_with_its_remarks() -> None:

@@ -1,4 +1,4 @@
-"""JSON lines: every line is either an object, blank, or reported with its number; lines of another stage are known."""
+"""JSON lines: every line is either an object, blank, or reported with its number."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from farmwatch.terminal.jsonl import ALIKE_SHOWN, READS, JsonLines, batches, of_another_stage
+from farmwatch.terminal.jsonl import ALIKE_SHOWN, JsonLines, batches
 from stream.text.user_errors import Exit
 
 
@@ -103,27 +103,3 @@ def test_batches_keep_everything_in_order() -> None:
     items = [(str(n), n) for n in range(7)]
     assert [len(batch) for batch in batches(items, 3)] == [3, 3, 1]
     assert [item for batch in batches(items, 3) for item in batch] == items
-
-
-LINES = {
-    "labelled texts": b'{"label": "human", "text": "A garden."}',
-    "pages": b'{"url": "https://a.example/1", "html": "<p>", "site": "a.example"}',
-    "features": b'{"url": "https://a.example/1", "measures": {}, "text": "A garden."}',
-    "verdicts": b'{"url": "https://a.example/1", "verdict": "article", "rules": []}',
-    "articles": b'{"id": "1", "text": "A garden."}',
-    "scores": b'{"id": "1", "score": 1.0, "flag": true, "abstain": ""}',
-    "site verdicts": b'{"site": "a.example", "verdict": "llm", "pages_used": 9}',
-}
-
-
-@pytest.mark.parametrize("command", READS)
-def test_each_stage_knows_the_lines_of_all_others(command: str) -> None:
-    """Every command reads its own lines, and names the kind of the lines of other stages."""
-    for form, line in LINES.items():
-        assert bool(of_another_stage(line, command)) is (form != READS[command]), form
-
-
-@pytest.mark.parametrize("line", [b"{}", b"[1]", b"{", b"\xff", b'{"a":' * 100_000, b'{"url": 1, "site": "a"}'])
-def test_a_line_that_is_no_stages_has_no_hint(line: bytes) -> None:
-    """A broken, endlessly nested or unknown line has no hint."""
-    assert of_another_stage(line, "judge") == ""

@@ -125,7 +125,7 @@ def test_sites_fits_80_columns(farmwatch: Runner, finished: str, monkeypatch: py
     terminal_of(80, monkeypatch)
     ran = farmwatch("sites", "--log", finished)
     assert max(map(len, ran.out.splitlines())) <= 80
-    assert any("b.example" in line and "unclassifiable" in line for line in ran.out.splitlines())
+    assert any("b.example" in line and "not judged" in line for line in ran.out.splitlines())
     assert ran.out.count(DETECTOR) == 1
     assert "most_dropped_by: the rule that failed most of the site's pages" in " ".join(ran.err.split())
 
