@@ -105,11 +105,14 @@ def _follow(config: Config, show: Callable[[list[str]], None], stop: threading.E
         with opened(config) as log:
             reader = StatusReader(log, config)
             every_s = _EVERY_S * (_BROKER_SLOWER if log.forgets_offsets else 1)
-            while not over.wait(every_s):
-                state = reader.read()
-                is_whole = time.monotonic() > begun_s + _START_S and not stop.is_set()
-                wrong = [found for found in state.wrong if is_whole or found.check != ROLES]
-                show(screen(replace(state, wrong=wrong)))
+            lines, due_s = ["starting"], begun_s
+            while not over.wait(_EVERY_S):
+                if time.monotonic() >= due_s and not stop.is_set():
+                    state, due_s = reader.read(), time.monotonic() + every_s
+                    is_whole = time.monotonic() > begun_s + _START_S
+                    wrong = [found for found in state.wrong if is_whole or found.check != ROLES]
+                    lines = screen(replace(state, wrong=wrong))
+                show(lines)
     except FarmwatchError as error:
         show([one_line(error)[:WIDTH]])
 
