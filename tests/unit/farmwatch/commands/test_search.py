@@ -87,7 +87,7 @@ def test_one_option_takes_many_files(farmwatch: Runner, tmp_path: Path) -> None:
     )
     assert (planned.code, len(planned.out.splitlines())) == (Exit.OK, 2)
     ran = farmwatch("hits", "add", ".", "--log", url)
-    assert (ran.code, ran.err) == (Exit.UNAVAILABLE, "farmwatch: .: cannot be read: Is a directory\n")
+    assert (ran.code, ran.err) == (Exit.UNAVAILABLE, "farmwatch: .: Is a directory\n")
 
 
 def test_a_hit_is_appended_once(farmwatch: Runner, tmp_path: Path) -> None:
