@@ -1,4 +1,4 @@
-"""The interfaces of detectors and site methods, and the identities of detectors."""
+"""The interface of detectors, their identities, and what site methods take and give."""
 
 from __future__ import annotations
 
@@ -97,21 +97,3 @@ class SiteVerdict(msgspec.Struct, frozen=True, kw_only=True):
     before_pages: int = 0  # scores that it was based on
     mixed: bool = False  # two clear groups of scores, see scoring.sites.bimodal
     closed: bool = False  # scores came after the site closed, so that later ones are not evidence either
-
-
-class SiteMethod(Protocol):
-    """Judges a site. Pure: the verdict depends on the pages and their order only."""
-
-    @property
-    def name(self) -> MethodName:
-        """The method's name in settings and rows."""
-
-    @property
-    def digest(self) -> str:
-        """Differs for methods of one name whose verdicts may differ."""
-
-    def decide(self, pages: Sequence[PageScore]) -> SiteVerdict:
-        """Judge a site by page scores in the order of their fetch; pages without the needed number are skipped."""
-
-    def evidence(self, verdict: SiteVerdict) -> str:
-        """Explain a verdict in one sentence."""

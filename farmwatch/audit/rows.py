@@ -29,8 +29,9 @@ from farmwatch.audit.report import FieldDifference
 from farmwatch.audit.scope import AuditScope, StoredRecord
 from farmwatch.config.config import Config
 from replay.runs.configured import site_method_of
-from scoring.interface import SiteMethod, SiteVerdict
+from scoring.interface import SiteVerdict
 from scoring.rates.canary import is_canary
+from scoring.sites.registry import SiteMethod
 from scoring.stages.site_pages import JudgedPage
 from scoring.stages.site_tally import SPARE_TEXTS, SiteTally
 from stream.schema.records import Hit, Score, SiteState

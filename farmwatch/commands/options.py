@@ -27,9 +27,7 @@ AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON 
 Hits = Annotated[
     list[Path] | None,
     Parameter(
-        help="Files with search results to append first (CSV, JSONL or URLs), or folders of them.",
-        consume_multiple=True,
-        negative="",
+        help="Files with search results to append first (CSV, JSONL or URLs).", consume_multiple=True, negative=""
     ),
 ]
 AllowPrivate = Annotated[

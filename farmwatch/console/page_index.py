@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from crawler.reasons import reason_text
 from crawler.web.urls import page_id, site_of
 from farmwatch.console.read_model import ReadModel
-from farmwatch.explain.not_measured import what_comes_next
+from farmwatch.explain.not_measured import why_not_measured
 from farmwatch.explain.page_records import FoundPage, compared_with, newest_scores
 from stream.log.contract import Log
 from stream.processing.topic_reader import messages_at, records_of
@@ -15,7 +14,6 @@ from stream.schema.records import Features, Page, R, Score, Verdict
 from stream.schema.runs import RunNames
 from stream.schema.topics import PAGES, SCORES
 from stream.text.user_errors import NotFound
-from stream.text.wording import one_line
 
 _NEAR, _NEAR_ON_BROKER = 32, 500  # offsets: reading so many costs less than a read of its own
 
@@ -29,14 +27,12 @@ class IndexedRecords:
         self.page_id = page_id(url)
         where = model.located(site_of(url), self.page_id)
         if where is None:
-            raise NotFound(self._missing(url, "not in the log: it has no hit, was not fetched yet, or expired"))
+            raise NotFound(self._why(url, None))
         self.where = where
         at = max((at for at, visit in where.visits if visit.page_id == self.page_id), default=-1)
         features = next(self._read(Features, names.features, [at]), None)
         if features is None:
-            why = f": {reason_text(where.reason)}" if where.reason else ""
-            said = f"{where.outcome.replace('_', ' ') or 'known'}{why}; the log has no measures of it"
-            raise NotFound(self._missing(url, said))
+            raise NotFound(self._why(url, self.page()))
         before = compared_with(where.visits, features, at)
         self.found = FoundPage(features, where.partition, at, before, names.features)
 
@@ -57,10 +53,10 @@ class IndexedRecords:
         """The record with the HTML; None if it left the log."""
         return next(self._read(Page, PAGES, [] if self.where.page_at is None else [self.where.page_at]), None)
 
-    def _missing(self, url: str, said: str) -> str:
+    def _why(self, url: str, page: Page | None) -> str:
         """With what the crawl knows; on a broker its state would have to be restored for that."""
-        known = [] if self._log.forgets_offsets else what_comes_next(self._log, site_of(url), [self.page_id])
-        return one_line(f"{url}: {'; '.join([said, *known])}")
+        pages, is_near = [] if page is None else [page], not self._log.forgets_offsets
+        return why_not_measured(self._log, url, site_of(url), [self.page_id], pages, (), asks_crawl=is_near)
 
     def _read(self, kind: type[R], topic: str, offsets: Sequence[int]) -> Iterator[R]:
         """The records at these ascending offsets; those that are near each other are read at once."""

@@ -41,8 +41,6 @@ class Located(NamedTuple):
     site: str
     partition: int
     page_at: int | None  # offset of the record with its HTML
-    outcome: str
-    reason: str  # of a fetch that was refused or failed
     visits: list[tuple[int, FeaturesHead]]  # features of the site's pages by offset
     judged: list[int]  # offsets of the page's verdicts
 
@@ -199,11 +197,11 @@ class ReadModel:
         """Where the records of a page are, by its site and id."""
         with self.reading() as db:
             page_row = db.execute(
-                "SELECT partition, page_at, outcome, reason FROM page WHERE site = ? AND page_id = ?", [site, page]
+                "SELECT partition, page_at FROM page WHERE site = ? AND page_id = ?", [site, page]
             ).fetchone()
             if page_row is None:
                 return None
-            partition, page_at, outcome, reason = page_row
+            partition, page_at = page_row
             visits = db.execute("SELECT at, page_id, epoch, error FROM visit WHERE site = ? ORDER BY at", [site])
             heads = [
                 (at, FeaturesHead(id="", site=site, page_id=page_id, url="", epoch=epoch, extract_error=error))
@@ -211,7 +209,7 @@ class ReadModel:
             ]
             offsets = db.execute("SELECT at FROM judged WHERE site = ? AND page_id = ? ORDER BY at", [site, page])
             judged = [at for (at,) in offsets]
-        return Located(site, partition, page_at, outcome, reason, heads, judged)
+        return Located(site, partition, page_at, heads, judged)
 
     def scores_at(self, site: str, text_digests: Collection[str]) -> list[int]:
         """Offsets of the newest scores of these texts on the site, in log order."""

@@ -28,7 +28,7 @@ from stream.text.user_errors import NotFound
 
 SAMPLE = 100  # flips
 STARTING = "starting"  # the state of a run whose process does not work yet
-_REQUEST = ComparisonRequest(SAMPLE, seed=0, resamples=2000)
+_REQUEST = ComparisonRequest(SAMPLE, seed=0)
 _COMPARED_S = 60.0  # for which a comparison is shown again
 _CUTOVERS = 20
 _OF_RUN = ("ruleset", "digest", "detector", "created_at", "created_by", "why", "error")

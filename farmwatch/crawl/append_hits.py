@@ -26,7 +26,6 @@ from stream.log.contract import Log, partition_of
 from stream.schema.imports import Import, headers_of_import, import_row
 from stream.schema.topics import HITS
 from stream.text.packed_files import bounded_lines
-from stream.text.user_errors import FarmwatchError
 from stream.text.wording import counted, one_line
 
 _SAID_CAP = 600  # characters of the names of columns in a message
@@ -54,9 +53,8 @@ def append_files(
     """Append the new hits of each file; invalid lines are reported on stderr and skipped, and how columns were read.
 
     `given`: field -> name of its column. Creates the log if there is none, after every file could be opened and has
-    these columns. Raises as `files_in`, `binary_input` and `append_hits`.
+    these columns. Raises as `binary_input` and `append_hits`.
     """
-    files = files_in(files)
     for file in files:
         with input_lines(file) as lines, _named(file):
             if given and str(file) not in STDIN:
@@ -92,20 +90,6 @@ def _report_columns(file: Path, columns: FileColumns) -> None:
         message(one_line(f"{file}: {'; '.join(said)[:_SAID_CAP]}"))
     for field, count in columns.left_out.items():
         message(one_line(f"{file}: left out: {counted(count, 'value')} of {columns.used[field]}, no {field}"))
-
-
-def files_in(paths: Sequence[Path]) -> list[Path]:
-    """The paths, with each folder replaced by its files, by name, without hidden ones. Raises FarmwatchError."""
-    expanded: list[Path] = []
-    for path in paths:
-        if not path.is_dir():
-            expanded.append(path)
-            continue
-        files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
-        if not files:
-            raise FarmwatchError(f"{path}: no file in this folder")
-        expanded += files
-    return expanded
 
 
 def report_bad_line(file: Path, bad: BadLine) -> None:

@@ -15,7 +15,7 @@ from crawler.stages.dry_run import DryRun, SitePlan
 from crawler.web.hits_file import BadLine, read_hits
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened
-from farmwatch.crawl.append_hits import files_in, input_lines, report_bad_line
+from farmwatch.crawl.append_hits import input_lines, report_bad_line
 from farmwatch.crawl.orders import exclusions_of, pause_in_words
 from farmwatch.daemon import page_inspector
 from farmwatch.terminal.messages import message, put_json, put_table
@@ -103,7 +103,7 @@ def hits_of(files: Sequence[Path], now_ms: int) -> tuple[list[Hit], int]:
     """The hits of files, and the number of lines without one, which are reported."""
     hits: list[Hit] = []
     skipped = 0
-    for file in files_in(files):
+    for file in files:
         with input_lines(file) as lines:
             for hit in read_hits(lines, now_ms=now_ms):
                 if isinstance(hit, BadLine):

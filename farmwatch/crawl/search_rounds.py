@@ -80,12 +80,8 @@ def run_search(
             if not held.enter_context(file_lock(locks / f"{source.name}.daemon.lock", wait=False)):
                 raise FarmwatchError(f"another process searches {source.name} by a schedule on this log: one is enough")
         port = config.metrics.port + len(Role) if config.metrics.port else 0  # after those of the roles
-        endpoints = Endpoints(Exposition(runner.metrics.registry, "search"), runner.health, config.metrics.host, port)
-        try:
-            endpoints.start()
-        except ConfigError as error:
-            raise ConfigError(f"{error}. Beside another search: --set metrics.port=0 takes any free port") from error
-        held.callback(endpoints.close)
+        shown = Exposition(runner.metrics.registry, "search")
+        held.enter_context(Endpoints(shown, runner.health, config.metrics.host, port))
         return asyncio.run(runner.run_scheduled(sources, queries))
 
 

@@ -13,6 +13,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain
+from typing import Self
 
 import structlog
 from prometheus_client import CollectorRegistry, GCCollector, Metric, PlatformCollector, ProcessCollector
@@ -86,6 +87,13 @@ class Endpoints:
         self.port = server.server_address[1]
         threading.Thread(target=server.serve_forever, name="endpoints", daemon=True, args=(_POLL_S,)).start()
         _log.info("endpoints_served", url=f"http://{self.host}:{self.port}/metrics")
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Stop serving."""

@@ -176,12 +176,8 @@ def exposed(
     metrics.set(BUILD_INFO, 1, version=program_version())
     metrics.count(ROLE_RESTARTS, restarts)
     shown, port = Exposition(metrics.registry, role.value), config.metrics.port_of(role)
-    endpoints = Endpoints(shown, health, config.metrics.host, port)
-    endpoints.start()
-    try:
+    with Endpoints(shown, health, config.metrics.host, port):
         yield
-    finally:
-        endpoints.close()
 
 
 def disks_of(config: Config) -> dict[str, Path]:

@@ -15,7 +15,8 @@ from filters.errors import BadRuleset
 from filters.measure.epoch import epoch_settings
 from replay.runs.configured import configured_site_method, load_configured_ruleset, site_test_of, tally_identity
 from scoring.detectors.registry import detector_identities
-from scoring.interface import SiteMethod, name_of, refuse_uncalibrated
+from scoring.interface import name_of, refuse_uncalibrated
+from scoring.sites.registry import SiteMethod
 from scoring.sites.sprt import SiteTest, fewest_pages, is_measured
 from stream.log.errors import StreamError
 from stream.schema.control import Control

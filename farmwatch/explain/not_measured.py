@@ -27,19 +27,26 @@ _SAID = {  # status in the frontier, without a page record
 
 
 def why_not_measured(
-    log: Log, url: str, site: str, page_ids: Sequence[str], pages: Iterable[Page], measured: Iterable[str]
+    log: Log,
+    url: str,
+    site: str,
+    page_ids: Sequence[str],
+    pages: Iterable[Page],
+    measured: Iterable[str],
+    *,
+    asks_crawl: bool = True,
 ) -> str:
     """Why a page has no measures: how its last visit ended and when, how often it was asked, and what comes next.
 
     `page_ids` are those of the spellings of `url`; `pages` are the page records of its site, and `measured` its URLs
-    with measures: the ones that are like an unknown URL are named.
+    with measures: the ones that are like an unknown URL are named. `asks_crawl`: read the state of CRAWL, too.
     """
     last, similar = None, set(measured)
     for page in pages:
         if page.page_id in page_ids:
             last = page
         similar.add(page.url)
-    row, url_row = _rows(log, site, page_ids)
+    row, url_row = _rows(log, site, page_ids) if asks_crawl else (None, None)
     if last is not None:
         at = f"; visit {last.visit}, at {moment(last.fetched_at)}" if last.fetched_at else ""
         if last.outcome == FetchOutcome.FETCHED:
@@ -59,11 +66,6 @@ def why_not_measured(
         said = ["not in the log: it has no hit, was not fetched yet, or expired"]
         said += [f"similar URLs: {', '.join(near)}"] if near else []
     return one_line(f"{url}: {'; '.join([*said, *_next(row, url_row)])}")
-
-
-def what_comes_next(log: Log, site: str, page_ids: Collection[str]) -> list[str]:
-    """What the crawl does next about a page, in words, if it knows its site."""
-    return list(_next(*_rows(log, site, page_ids)))
 
 
 def _rows(log: Log, site: str, page_ids: Collection[str]) -> tuple[SiteRow | None, UrlRow | None]:

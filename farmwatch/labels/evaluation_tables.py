@@ -11,8 +11,6 @@ from filters.rules.ruleset import Ruleset
 from scoring.estimate.intervals import Z95, wilson
 from stream.schema.vocabulary import PageClass
 
-_WITHOUT_URL = " of the pages without a URL, if each had one,"
-
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -43,7 +41,6 @@ class RulesetReport:
             **{name: getattr(confusion, name) for name in ("precision", "recall", "f1")},
             "page_types": {name: _kept_json(kept) for name, kept in evaluation.labels.items()},
             "sources": {name: _kept_json(kept) for name, kept in evaluation.sources.items()},
-            "url_forms": {name: _kept_json(kept) for name, kept in evaluation.url_forms.items()},
             "rules": [_rule_json(rule) for rule in evaluation.rules],
         }
 
@@ -60,16 +57,12 @@ def report(
 
 
 def tables_of(report: Sequence[RulesetReport], *, details: bool) -> list[Table]:
-    """A summary, pass rates by page type, source and form of URL, and with `details` the rules of each ruleset."""
+    """A summary, pass rates by page type and source, and with `details` the rules of each ruleset."""
     whole = report[0].evaluation
     tables = [_summary(report)]
     if whole.labels:
         tables.append(_matrix("page type", report, [evaluated.evaluation.labels for evaluated in report]))
     tables.append(_matrix("source", report, [evaluated.evaluation.sources for evaluated in report]))
-    if whole.url_forms:
-        tables.append(
-            _matrix("form of URL", report, [evaluated.evaluation.url_forms for evaluated in report], _WITHOUT_URL)
-        )
     if details:
         tables += [_rules(evaluated) for evaluated in report]
     return tables
@@ -113,10 +106,10 @@ def _summary(report: Sequence[RulesetReport]) -> Table:
     return Table("Articles against the other pages with a page type", headings, rows)
 
 
-def _matrix(what: str, report: Sequence[RulesetReport], columns: Sequence[dict[str, KeptShare]], of: str = "") -> Table:
+def _matrix(what: str, report: Sequence[RulesetReport], columns: Sequence[dict[str, KeptShare]]) -> Table:
     rows = [[name, str(kept.pages), *(_percent(c[name]) for c in columns)] for name, kept in columns[0].items()]
     headings = [what, "pages", *(evaluated.name for evaluated in report)]
-    return Table(f"Kept{of} by {what}, percent (95% interval)", headings, rows)
+    return Table(f"Kept by {what}, percent (95% interval)", headings, rows)
 
 
 def _rules(evaluated: RulesetReport) -> Table:

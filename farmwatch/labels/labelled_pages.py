@@ -27,6 +27,9 @@ from crawler.errors import UnusableUrl
 from crawler.web.urls import normalise, site_of
 from farmwatch.terminal.jsonl import JsonLines, batches
 from farmwatch.terminal.messages import message
+from filters.rules.evaluation import LabelledVerdict
+from filters.rules.judgement import judge
+from filters.rules.ruleset import Ruleset
 from filters.settings import MeasureSettings
 from filters.stages.measure import MeasureStage
 from stream.log.sql_state import MemoryState
@@ -80,6 +83,10 @@ class LabelledPage:
 
     label: Label
     features: Features
+
+    def judged(self, ruleset: Ruleset) -> LabelledVerdict:
+        """Its verdict under a ruleset."""
+        return LabelledVerdict(self.label.page_type, self.label.source, judge(self.features, ruleset))
 
 
 class LabelledPages:

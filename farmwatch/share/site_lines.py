@@ -19,7 +19,7 @@ from scoring.estimate.definitions import SITES
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.split_rates import llm_probabilities
 from scoring.rates.terms import counted_at, is_too_old
-from scoring.sites.registry import StoredMethod, method_of_text, site_method
+from scoring.sites.registry import SiteMethod, method_of_text, site_method
 from scoring.sites.sprt import SiteTest
 from stream.log.contract import Log
 from stream.schema.control import Control
@@ -161,9 +161,9 @@ def site_fields(line: ListedSite) -> dict[str, Any]:
     return fields_of(SITE_COLUMNS, line)
 
 
-def _methods(log: Log, config: Config, run: str, detectors: Collection[str]) -> dict[str, StoredMethod]:
+def _methods(log: Log, config: Config, run: str, detectors: Collection[str]) -> dict[str, SiteMethod]:
     """The method of a run for page scores of each of these detectors, as far as it has one."""
-    control, methods = Control(log) if detectors else None, dict[str, StoredMethod]()
+    control, methods = Control(log) if detectors else None, dict[str, SiteMethod]()
     stored = find_run(control, run or LIVE).site_method if control is not None and control.runs else ""
     for detector in detectors:
         with suppress(NoSiteTest, BadSiteNumbers):
@@ -175,7 +175,7 @@ def _is_open(row: SiteState) -> bool:
     return row.verdict not in DECIDED and row.scored > 0
 
 
-def _needs(row: SiteState, method: StoredMethod | None) -> int | None:
+def _needs(row: SiteState, method: SiteMethod | None) -> int | None:
     if not (_is_open(row) and isinstance(method, SiteTest)):
         return None
     if row.method_digest not in ("", method.digest):

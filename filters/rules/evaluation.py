@@ -9,16 +9,13 @@ The rules of a ruleset overlap, so a rule's drops are counted in three ways:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import NamedTuple
 
 from filters.rules.judgement import UNKNOWN
 from stream.schema.records import Verdict
 from stream.schema.vocabulary import PageClass
-
-_NONE: Mapping[str, Sequence[LabelledVerdict]] = MappingProxyType({})
 
 
 class LabelledVerdict(NamedTuple):
@@ -90,13 +87,10 @@ class RulesetEvaluation:
     confusion: Confusion
     labels: dict[str, KeptShare]  # by page_type, pages without one left out
     sources: dict[str, KeptShare]
-    url_forms: dict[str, KeptShare]  # of the pages without a URL, by the form of one that they are given
     rules: list[RuleDrops]
 
 
-def evaluate(
-    judged: Sequence[LabelledVerdict], by_url_form: Mapping[str, Sequence[LabelledVerdict]] = _NONE
-) -> RulesetEvaluation:
+def evaluate(judged: Sequence[LabelledVerdict]) -> RulesetEvaluation:
     """Count the verdicts of one ruleset. Raises ValueError for verdicts of different rulesets."""
     if len({page.verdict.digest for page in judged}) > 1:
         raise ValueError("the verdicts are of different rulesets")
@@ -109,7 +103,6 @@ def evaluate(
         ),
         labels=_kept_by(labelled, "page_type"),
         sources=_kept_by(judged, "source"),
-        url_forms={form: _kept(pages) for form, pages in by_url_form.items()},
         rules=[_drops(judged, number) for number in range(len(judged[0].verdict.rules) if judged else 0)],
     )
 

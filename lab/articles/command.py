@@ -13,7 +13,6 @@ from farmwatch.commands.options import DEFAULTS, Common, Jobs
 from farmwatch.commands.runs.labelled import Labels, labelled
 from farmwatch.labels.labelled_pages import LabelledPages
 from farmwatch.terminal.messages import counting, put, put_table
-from filters.articles.inputs import MEANINGS
 from lab.articles.additive import FOLDS
 from lab.articles.held_out import Estimate
 from lab.articles.training import SHOWN_AT, TrainedReport, TrainingPages, encode_model, train
@@ -21,7 +20,6 @@ from scoring.statistics.shares import Share
 from stream.text.user_errors import UsageError
 from stream.text.whole_files import write_whole
 
-_INPUTS_SHOWN = 15
 _NO_TEXT = "no text"  # the guess for a page without a main text
 
 
@@ -112,12 +110,6 @@ def _put_report(report: TrainedReport) -> None:
         ("label", *(kind or _NO_TEXT for kind in guesses)),
         [(kind, *(row.get(guess, 0) for guess in guesses)) for kind, row in errors.confusion.items()],
         "Page kinds: labels in rows, guesses in columns",
-    )
-    put("")
-    put_table(
-        ("input", "effect", "meaning"),
-        [(name, f"{effect:.2f}", MEANINGS[name]) for name, effect in list(report.inputs.items())[:_INPUTS_SHOWN]],
-        "Inputs by their mean absolute part in the logit of an article",
     )
     put("")
 

@@ -116,7 +116,6 @@ class TrainedReport(NamedTuple):
 
     errors: ArticleErrors
     sources: dict[str, Share]  # pages of article sources that SHOWN_AT keeps
-    inputs: dict[str, float]  # mean absolute part in the logit of an article
 
 
 def train(training: TrainingPages, on_progress: Callable[[int], None]) -> tuple[ArticleModel, TrainedReport]:
@@ -129,9 +128,6 @@ def train(training: TrainingPages, on_progress: Callable[[int], None]) -> tuple[
         raise TooFewLabels("no measure tells the kinds of these pages apart: label more pages")
     model = ArticleModel(VERSION, training.card(), fitted.kinds, fitted.bias, fitted.steps)
     predicted = training.predicted(logits, model)
-    of_article = model.kinds.index(PageClass.ARTICLE)
-    parts = fitted.parts(matrix, LEARNED_INPUTS)
-    effects = {name: float(np.abs(part).mean(axis=0)[of_article]) for name, part in parts.items()}
     labelled = [prediction for page, prediction in predicted if page.is_labelled]
     sources = sorted({page.source for page in training.pages if not page.is_labelled})
     return model, TrainedReport(
@@ -143,5 +139,4 @@ def train(training: TrainingPages, on_progress: Callable[[int], None]) -> tuple[
             )
             for source in sources
         },
-        inputs=dict(sorted(effects.items(), key=lambda effect: (-round(effect[1], 6), effect[0]))),
     )

@@ -38,7 +38,9 @@ def train_detector(
     ],
     /,
     *,
-    dev: Annotated[Path, Parameter(help="Texts to calibrate and test on, of other groups than those learned from.")],
+    dev: Annotated[
+        Path, Parameter(help="Texts to calibrate and test on, of other prompts or documents than those learned from.")
+    ],
     out: Annotated[Path, Parameter(help="Folder for the weights and their numbers.")],
     unseen: Annotated[
         list[Path] | None, Parameter(help="Labelled texts to measure on only; `id` and `domain` may lack.", negative="")
@@ -73,14 +75,9 @@ def run_training(
     seed: int = 0,
     say: Callable[[str], None] = lambda _: None,
 ) -> TrainingReport:
-    """Train, print every table through `say`, and write weights and numbers to the folder `out`.
+    """Train, tell every table through `say`, and write weights and numbers to the folder `out`.
 
-    `train` and `dev` hold labelled texts, .jsonl or .jsonl.zst: {id, domain, generator, label, text, src, lic}. `dev`
-    is split from `train` by group (prompt or source document), to calibrate and test on. `unseen` texts and human
-    `pages` are used for measuring only.
-
-    Raises TrainingRefused (nothing is written) when a held-out web source has more than 6% of its human texts flagged,
-    BadTrainingData, or MissingExtra.
+    Raises TrainingRefused (nothing is written), BadTrainingData, or MissingExtra.
     """
     openings: set[str] = set()
     dev_set = read_texts(dev, seed, openings)  # first: a text in both files belongs to the test

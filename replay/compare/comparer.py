@@ -32,7 +32,7 @@ class ComparisonRequest(NamedTuple):
 
     sample: int
     seed: int
-    resamples: int
+    resamples: int = 2000
 
 
 class _Rated(NamedTuple):

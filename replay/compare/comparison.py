@@ -109,10 +109,6 @@ class ShareChange(msgspec.Struct, frozen=True, kw_only=True):
     moved: int  # sites whose contribution differs
     remarks: list[ChangeRemark] = []
 
-    @property
-    def leaves_out_zero(self) -> bool:
-        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
-
 
 class PageTable(msgspec.Struct, frozen=True, kw_only=True):
     """Fetches judged by both runs, by verdict; fetches judged by only one run are in no cell."""

@@ -145,11 +145,6 @@ def read_sites(log: Log, run: str = "") -> list[SiteState]:
     return read_rows(log, names_to_read(log, run).sites)
 
 
-def ruleset_of(row: SiteState) -> str:
-    """Name and short digest of the ruleset that last judged the site; "" for a site without a verdict."""
-    return short_ruleset(row.ruleset, row.digest) if row.ruleset else ""
-
-
 def short_ruleset(name: str, digest: str) -> str:
     """A ruleset by name and short digest."""
     return f"{name} {digest[:_DIGEST_SHOWN]}"

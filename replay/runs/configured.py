@@ -12,7 +12,7 @@ from stream.text.wording import one_line
 
 if TYPE_CHECKING:
     from filters.rules.ruleset import Ruleset
-    from scoring.interface import SiteMethod
+    from scoring.sites.registry import SiteMethod
     from scoring.sites.sprt import SprtParams
     from stream.schema.runs import Run
 

@@ -90,8 +90,7 @@ def log_evidence(of_block: Floats) -> Floats:
     whole = of_block.sum(axis=0)
     weight = -0.5 * (_SHIFTS / _SHIFT_SD) ** 2
     weight -= np.logaddexp.reduce(weight)
-    sums = [np.logaddexp.reduce(part + weight, axis=1) for part in (before, whole - before)]
-    evidence: Floats = sums[0] + sums[1] - whole.max() - math.log(DAYS)
+    evidence: Floats = _log_sum(before + weight) + _log_sum(whole - before + weight) - whole.max() - math.log(DAYS)
     return evidence
 
 
@@ -99,3 +98,9 @@ def _shifted(chance: Floats) -> Floats:
     """Shares of LLM sites under each shift of the log odds (shifts, cells)."""
     shares: Floats = 1 / (1 + np.exp(-(np.log(chance / (1 - chance)) + _SHIFTS[:, None])))
     return shares
+
+
+def _log_sum(values: Floats) -> Floats:
+    most = values.max(axis=1, initial=-np.inf)
+    sums: Floats = most + np.log(np.exp(values - most[:, None]).sum(axis=1))
+    return sums

@@ -15,10 +15,10 @@ from scoring.sites.deciles import DecileTest, load_deciles
 from scoring.sites.settings import TallySettings
 from scoring.sites.sprt import SiteTest, SprtParams, params_for
 
-StoredMethod = SiteTest | DecileTest
+SiteMethod = SiteTest | DecileTest
 
 
-METHODS: dict[MethodName, Callable[[TallySettings, str, SprtParams | None], StoredMethod]] = {
+METHODS: dict[MethodName, Callable[[TallySettings, str, SprtParams | None], SiteMethod]] = {
     "sprt": lambda settings, detector, site_test: SiteTest(
         settings.sprt or site_test or params_for(detector), settings.close_after_ms
     ),
@@ -26,10 +26,10 @@ METHODS: dict[MethodName, Callable[[TallySettings, str, SprtParams | None], Stor
         load_deciles(detector, settings.deciles), settings.close_after_ms
     ),
 }
-_decoder: msgspec.json.Decoder[StoredMethod] = msgspec.json.Decoder(StoredMethod)
+_decoder: msgspec.json.Decoder[SiteMethod] = msgspec.json.Decoder(SiteMethod)
 
 
-def site_method(settings: TallySettings, detector: str, site_test: SprtParams | None = None) -> StoredMethod:
+def site_method(settings: TallySettings, detector: str, site_test: SprtParams | None = None) -> SiteMethod:
     """The method of `settings` for page scores of the identity `detector`.
 
     `site_test` is that of the detector's threshold set: `sprt` uses it if the settings have no numbers. Raises
@@ -38,7 +38,7 @@ def site_method(settings: TallySettings, detector: str, site_test: SprtParams | 
     return METHODS[settings.method](settings, detector, site_test)
 
 
-def text_of_method(method: StoredMethod) -> str:
+def text_of_method(method: SiteMethod) -> str:
     """JSON, on one line. Raises BadSiteNumbers for numbers that JSON does not keep, such as infinite ones."""
     text = msgspec.json.encode(method).decode()
     if method_of_text(text) != method:
@@ -46,7 +46,7 @@ def text_of_method(method: StoredMethod) -> str:
     return text
 
 
-def method_of_text(text: str) -> StoredMethod:
+def method_of_text(text: str) -> SiteMethod:
     """The method that `text_of_method` wrote. Raises UnreadableMethod for a text that this farmwatch cannot read."""
     try:
         return _decoder.decode(text)

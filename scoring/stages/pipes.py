@@ -13,11 +13,12 @@ import msgspec
 from scoring.estimate.error_counts import ErrorCounts
 from scoring.estimate.fit import KnownSites
 from scoring.estimate.reviewed_share import Review
-from scoring.interface import PageScore, SiteMethod
+from scoring.interface import PageScore
 from scoring.rates.canary import truth_of
 from scoring.rates.direct_share import by_review, share_of_rows
 from scoring.rates.site_rates import EstimateLine, site_rate
 from scoring.rates.versions import refuse_another
+from scoring.sites.registry import SiteMethod
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import SiteClass, Truth
 from stream.text.ids import Ident

@@ -21,9 +21,9 @@ import structlog
 import xxhash
 
 from scoring.errors import FoldFailed
-from scoring.interface import SiteMethod, SiteVerdict
+from scoring.interface import SiteVerdict
 from scoring.rates.canary import is_canary
-from scoring.sites.registry import site_method
+from scoring.sites.registry import SiteMethod, site_method
 from scoring.sites.settings import TallySettings
 from scoring.stages.metrics import SITES_REOPENED
 from scoring.stages.site_pages import JudgedPage

@@ -17,7 +17,7 @@ from tests.browser.chromium import launched, program, tab
 from tests.browser.served import prepared, served
 from tests.support.processes.demo_run import run_demo
 
-_COLOURS = 32  # of a picture
+_COLOURS = 24  # of a picture
 _SITE = "happytailguide.example"
 _COPY = f"http%3A//{_SITE}/syndicated/copy"
 PAGES = {  # name of a page -> its address in the pictures
@@ -68,7 +68,7 @@ def main(target: Path) -> None:
         config = prepared(kept)
         browser, console = end.enter_context(launched(program())), end.enter_context(served(config, Path(folder)))
         for screen in SCREENS:
-            size = {"width": screen.width, "height": 960 if screen.width > 1000 else 844}
+            size = {"width": screen.width, "height": 800 if screen.width > 1000 else 844}
             with tab(browser, console.url, viewport=size, color_scheme=screen.scheme) as shown:
                 for name, path in PAGES.items():
                     page = shown.open(path)

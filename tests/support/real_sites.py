@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.interface import PageScore, SiteMethod
+from scoring.interface import PageScore
+from scoring.sites.registry import SiteMethod
 
 ACCURACY = 0.9015310749276843  # a threshold published by Binoculars' authors
 DETECTOR = "binoculars/falcon-7b+falcon-7b-instruct"

@@ -27,9 +27,9 @@ import zstandard
 from farmwatch.labels.evaluation_tables import Table, tables_of
 from farmwatch.labels.evaluation_tables import report as evaluation_report
 from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
-from farmwatch.labels.url_forms import RulesetVerdicts
 from filters.articles.inputs import LEARNED_INPUTS
 from filters.articles.model import SHIPPED, load_model
+from filters.rules.evaluation import evaluate
 from filters.rules.judgement import judge
 from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from filters.settings import MeasureSettings
@@ -224,11 +224,7 @@ def shipped(measured: Sequence[LabelledPage]) -> list[Table]:
     """The shipped rulesets on all labelled pages, each with its rules; the article model has seen these pages."""
     names = shipped_rulesets()
     rulesets = [load_ruleset(name) for name in names]
-    judged = [RulesetVerdicts(ruleset) for ruleset in rulesets]
-    for verdicts in judged:
-        for page in measured:
-            verdicts.add(page)
-    found = [verdicts.evaluation() for verdicts in judged]
+    found = [evaluate([page.judged(ruleset) for page in measured]) for ruleset in rulesets]
     return tables_of(evaluation_report(names, rulesets, found), details=True)
 
 

@@ -19,10 +19,7 @@ from stream.text.user_errors import Exit, FarmwatchError, UsageError
 def add(
     files: Annotated[
         list[Path],
-        Parameter(
-            help="Files with hits, or folders of them: CSV with a header, JSONL or one URL a line; `-` is stdin.",
-            negative="",
-        ),
+        Parameter(help="Files with hits: CSV with a header, JSONL or one URL a line; `-` is stdin.", negative=""),
     ],
     /,
     *,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.commands.runs.compare_report import show
@@ -19,7 +20,7 @@ from replay.compare.comparer import ComparisonRequest
 from replay.compare.comparer import compare as compare_runs
 from replay.compare.flips import MAX_SAMPLE
 from stream.log.contract import wall_ms
-from stream.text.user_errors import Exit, UsageError
+from stream.text.user_errors import Exit
 from stream.text.wording import counted
 
 RunName = Annotated[str, Parameter(help="A run; `live` is the live run, `before` the one that was live before it.")]
@@ -30,9 +31,12 @@ def compare(
     b: RunName,
     /,
     *,
-    sample: Annotated[int, Parameter(help="Flips in the sample: at most 1000; 0 = none.")] = 20,
-    seed: Annotated[int, Parameter(help="Seed of the sample and of the intervals.")] = 0,
-    resamples: Annotated[int, Parameter(help="Resamples of the bootstrap: 100 to 100000.")] = 2000,
+    sample: Annotated[
+        int, Parameter(help="Flips in the sample; 0 = none.", validator=Number(gte=0, lte=MAX_SAMPLE))
+    ] = 20,
+    seed: Annotated[
+        int, Parameter(help="Seed of the sample and of the intervals.", validator=Number(gte=0, lt=2**63))
+    ] = 0,
     out: Annotated[
         Path | None,
         Parameter(name=["--out", "-o"], help="Write the sample into a new file, for `farmwatch review label`."),
@@ -47,12 +51,9 @@ def compare(
 
     The same seed gives the same sample; the kinds of flips take turns in it. JSON: one object.
     """
-    _require_range("--sample", sample, 0, MAX_SAMPLE)
-    _require_range("--seed", seed, 0, 2**63 - 1)
-    _require_range("--resamples", resamples, 100, 100_000)
     if out is not None:
         require_new(out)
-    config, request = common.load().config, ComparisonRequest(sample, seed, resamples)
+    config, request = common.load().config, ComparisonRequest(sample, seed)
     with opened(config) as log:
         review = read_review(config.rate, wall_ms())
         compared = compare_runs(log, a, b, request, config.rate, wall_ms(), review)
@@ -68,8 +69,3 @@ def compare(
     show(compared)
     print_caveats(warnings)
     return Exit.OK
-
-
-def _require_range(option: str, value: int, least: int, most: int) -> None:
-    if not least <= value <= most:
-        raise UsageError(f"{option} {value}: expected a number from {least} to {most}")

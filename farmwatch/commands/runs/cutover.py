@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from farmwatch.commands.options import DEFAULTS, Common, Why
+from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, Common, Why
 from farmwatch.config.opening import opened
 from farmwatch.runs.notices import difference_text
 from farmwatch.tables.columns import Column, columns_of, fields_of
@@ -42,7 +42,9 @@ def cutover(
     ] = False,
     why: Why = None,
     operator: Annotated[str, Parameter(help="Name of the operator, for the audit trail. Default: user@host.")] = "",
-    max_lag: Annotated[int, Parameter(help="Largest accepted lag in records; the live stages catch up.")] = MAX_LAG,
+    max_lag: Annotated[
+        int, Parameter(help="Largest accepted lag in records; the live stages catch up.", validator=AT_LEAST_0)
+    ] = MAX_LAG,
     partial: Annotated[
         bool,
         Parameter(
@@ -65,8 +67,6 @@ def cutover(
         raise UsageError("--back goes to the previous live run: name no run")
     if (run or back) and listing != Listing(json=listing.json):
         raise UsageError("the options of lists go without a run and --back")
-    if max_lag < 0:
-        raise UsageError("--max-lag: 0 or more")
     selection = listing.of(_COLUMNS)
     config = common.load().config
     with opened(config, write=bool(run or back)) as log:

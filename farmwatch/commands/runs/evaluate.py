@@ -9,8 +9,8 @@ from cyclopts import Parameter
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, Jobs
 from farmwatch.commands.runs.labelled import Labels, labelled
 from farmwatch.labels.evaluation_tables import remarks, report, tables_of
-from farmwatch.labels.url_forms import RulesetVerdicts
 from farmwatch.terminal.messages import counting, message, put, put_json, put_table
+from filters.rules.evaluation import LabelledVerdict, evaluate
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from stream.text.user_errors import FarmwatchError
 
@@ -34,19 +34,19 @@ def evaluate_rulesets(
 
     The pages are measured once, as in a live run, and judged by every ruleset. A line of gold.jsonl is {id[, page_type,
     url, name, articleBody]}, `id` the SHA-256 of the HTML. Precision, recall and F1 count the pages with a page_type:
-    `article` or not. A page without a URL is also judged under URLs of four forms. Of a rule: drops = pages that fail
+    `article` or not. Of a rule: drops = pages that fail
     it, marginal = and no rule before it, sole = and no other rule.
     Of a file of `farmwatch review label` the pages' features are taken from the log (--log), as the live run has them.
     Damaged entries are reported and skipped: exit code 1; 3 if no page is left.
     """
     named = rulesets or shipped_rulesets()
     loaded = [load_ruleset(name) for name in named]
-    judged = [RulesetVerdicts(ruleset) for ruleset in loaded]
+    judged: list[list[LabelledVerdict]] = [[] for _ in loaded]
     with labelled(labels, source or [], common, jobs) as (pages, measured), counting(len(pages.labels), "pages") as bar:
         for page in measured(bar):
-            for verdicts in judged:
-                verdicts.add(page)
-    reports = report(named, loaded, [verdicts.evaluation() for verdicts in judged])
+            for verdicts, ruleset in zip(judged, loaded, strict=True):
+                verdicts.append(page.judged(ruleset))
+    reports = report(named, loaded, list(map(evaluate, judged)))
     if not reports[0].evaluation.whole.pages:
         raise FarmwatchError(f"{labels}: no usable page")
     for remark in remarks(reports):

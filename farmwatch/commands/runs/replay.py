@@ -217,9 +217,8 @@ class _Process:
         def health() -> Health:
             return Health(True, False, "starting") if self.replay is None else self.replay.health()
 
-        endpoints = Endpoints(Exposition(self.metrics.registry, "replay"), health, config.metrics.host, port)
-        endpoints.start()
-        resources.callback(endpoints.close)
+        shown = Exposition(self.metrics.registry, "replay")
+        endpoints = resources.enter_context(Endpoints(shown, health, config.metrics.host, port))
         self.url = f"http://{config.metrics.host}:{endpoints.port}/metrics"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -120,14 +120,18 @@ def _supervise(config: Config, roles: list[Role], name: str, common: Common, all
     arguments = [*common.arguments(), *(["--set", "crawl.allow_private=true"] if allow_private else [])]
     stop, hurry = threading.Event(), threading.Event()
     children = {role.value: child_command(role, name, arguments) for role in roles}
+    last_lines: Callable[[], list[str]] = list
     with stopping_on_signals(stop, hurry), ExitStack() as held:
         if sys.stderr.isatty():
             from farmwatch.commands.start.up_screen import up_screen
 
-            held.enter_context(up_screen(config, roles, stop))
+            last_lines = held.enter_context(up_screen(config, roles, stop))
         if leash:
             follow_parent(stop, 2 * config.loop.end_s)
-        return Supervisor(children, config.loop.end_s, extras=[Role.CONSOLE.value]).run(stop, hurry)
+        code = Supervisor(children, config.loop.end_s, extras=[Role.CONSOLE.value]).run(stop, hurry)
+    for line in last_lines() if code else ():
+        message(line)
+    return code
 
 
 def _run_one(role: Role, config: Config, name: str, leash: bool, arguments: Sequence[str]) -> int:

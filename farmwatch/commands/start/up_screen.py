@@ -19,23 +19,24 @@ from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import opened
 from farmwatch.console.access import kept_token
 from farmwatch.doctor.status import ROLES, StatusReader
-from farmwatch.terminal.messages import message, start_logging
+from farmwatch.terminal.messages import start_logging
 from stream.log.private_folders import make_private
 from stream.schema.roles import Role
 from stream.text.user_errors import FarmwatchError
 from stream.text.wording import one_line
 
 _EVERY_S = 2.0
+_BROKER_SLOWER = 5  # there each look is a hundred requests
 _START_S = 30.0  # until a role without a process is wrong
 _FILE = "up.log"
 _TAIL_BYTES, _TAIL_LINES = 4096, 8
 
 
 @contextmanager
-def up_screen(config: Config, roles: Sequence[Role], stop: threading.Event) -> Iterator[None]:
+def up_screen(config: Config, roles: Sequence[Role], stop: threading.Event) -> Iterator[Callable[[], list[str]]]:
     """Inside, standard output and error go to a file beside the log, and the terminal shows the state of farmwatch.
 
-    The last lines of the file are printed if the block ends before `stop` is set.
+    Yields what gives the last lines of the file, to be printed behind the block after a failure.
     """
     file = names_folder(config) / _FILE
     make_private(file.parent)
@@ -49,17 +50,13 @@ def up_screen(config: Config, roles: Sequence[Role], stop: threading.Event) -> I
         drawing = threading.Thread(target=_draw, args=(config, terminal, head, foot, stop, over), name="screen")
         drawing.start()
         try:
-            yield
+            yield lambda: _tail(file, begun)
         finally:
-            was_stopped = stop.is_set()
             over.set()
             drawing.join()
             for number, original in zip((1, 2), kept, strict=True):
                 os.dup2(original, number)
                 os.close(original)
-    if not was_stopped:
-        for line in _tail(file, begun):
-            message(line)
 
 
 def address(config: Config) -> str:
@@ -107,11 +104,15 @@ def _follow(config: Config, show: Callable[[list[str]], None], stop: threading.E
     try:
         with opened(config) as log:
             reader = StatusReader(log, config)
+            every_s = _EVERY_S * (_BROKER_SLOWER if log.forgets_offsets else 1)
+            lines, due_s = ["starting"], begun_s
             while not over.wait(_EVERY_S):
-                state = reader.read()
-                is_whole = time.monotonic() > begun_s + _START_S and not stop.is_set()
-                wrong = [found for found in state.wrong if is_whole or found.check != ROLES]
-                show(screen(replace(state, wrong=wrong)))
+                if time.monotonic() >= due_s and not stop.is_set():
+                    state, due_s = reader.read(), time.monotonic() + every_s
+                    is_whole = time.monotonic() > begun_s + _START_S
+                    wrong = [found for found in state.wrong if is_whole or found.check != ROLES]
+                    lines = screen(replace(state, wrong=wrong))
+                show(lines)
     except FarmwatchError as error:
         show([one_line(error)[:WIDTH]])
 

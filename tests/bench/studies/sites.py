@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.sites.training import LabelledSite, learn
-from scoring.interface import PageScore, SiteMethod
+from scoring.interface import PageScore
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.sites.bimodal import is_mixed
+from scoring.sites.registry import SiteMethod
 from scoring.sites.sprt import LITE_NGRAM_PARAMS, LOW_FPR_PARAMS, SiteTest, SprtParams
 from stream.schema.vocabulary import SiteClass
 from tests.bench.timing import argument, json_lines

@@ -62,28 +62,6 @@ def test_one_ruleset_is_shown_whole(farmwatch: Runner, labels: Path, mine: Path)
     assert ["url_kind", "disabled", "-", "-", "-", "-", "-"] in rows
 
 
-def test_a_page_without_a_url_is_judged_under_urls_of_each_form(farmwatch: Runner, labels: Path, mine: Path) -> None:
-    """A pattern that takes an id for another kind of page drops it in a crawl, where every page has a URL."""
-    mine.write_text(f"{MINE}threshold = ['id']\n[rules.url_kind.patterns]\nid = '/node/'\n")
-    arguments = ("rulesets", "evaluate", mine, "--labels", labels, "--jobs", "1")
-    rows = [line.split("\t") for line in farmwatch(*arguments).out.splitlines()]
-    shares = {
-        "none": "100 (5-100)",
-        "slug": "100 (5-100)",
-        "dated": "100 (5-100)",
-        "id": "0 (0-95)",
-        "query": "100 (5-100)",
-    }
-    start = rows.index(["form of URL", "pages", "mine"])
-    assert rows[start + 1 : start + 6] == [[form, "1", share] for form, share in shares.items()]
-    (found,) = farmwatch(*arguments, "--json").json["rulesets"]
-    assert {form: kept["kept"] for form, kept in found["url_forms"].items()} == {
-        form: int(form != "id") for form in shares
-    }
-    known = farmwatch(*arguments, "--source", "news")
-    assert "form of URL" not in known.out
-
-
 def test_several_rulesets_are_compared_and_details_are_for_the_asking(
     farmwatch: Runner, labels: Path, mine: Path
 ) -> None:

@@ -22,13 +22,15 @@ from stream.schema.roles import Role
 up_screen._EVERY_S = 0.2
 stop = threading.Event()
 config = load(None, ["log.url=" + sys.argv[1], "log.partitions=" + sys.argv[2], "console.token=t0ken"], {}).config
-with up_screen.up_screen(config, list(Role), stop):
+with up_screen.up_screen(config, list(Role), stop) as last_lines:
     structlog.get_logger().info("an_event")
     os.system("echo of a child >&2")
     time.sleep(4)
     if sys.argv[3] == "signal":
         stop.set()
         time.sleep(0.5)
+if sys.argv[3] == "failure":
+    print(*last_lines())
 """
 
 

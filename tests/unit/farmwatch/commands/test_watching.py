@@ -169,7 +169,6 @@ LOOKING = [
     ("review", "canaries"),
     ("cutover",),
     ("crawl", "--dry-run"),
-    ("crawl", "robots", URL, "--stored"),
     ("doctor",),
     ("pages",),
     ("site", SITE),

@@ -150,6 +150,11 @@ def test_the_console_says_it_too(tmp_path: Path) -> None:
 
     failed, unknown = browse(crawled(tmp_path, row, urls, pages), tmp_path, visit)
     assert failed.status == unknown.status == 404
-    for words in ("failed: dns_no_name: ", f"stopped since {THEN}", "what ends it: a new hit"):
+    for words in (
+        "could not be fetched: dns_no_name: ",
+        "visit 2, at",
+        f"stopped since {THEN}",
+        "what ends it: a new hit",
+    ):
         assert words in failed.json["error"]
     assert "not in the log" in unknown.json["error"] and "dns_no_name" in unknown.json["error"]

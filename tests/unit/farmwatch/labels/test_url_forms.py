@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from farmwatch.labels.url_forms import URL_FORMS, with_url
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from stream.schema.records import Features
 from tests.support.front_door import article_html
+from tests.support.pages.url_forms import URL_FORMS, with_url
 
 
 def measured(url: str) -> Features:

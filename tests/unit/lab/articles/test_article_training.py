@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from farmwatch.labels.labelled_pages import Label, LabelledPage
-from farmwatch.labels.url_forms import URL_FORMS, with_url
 from filters.articles.inputs import LEARNED_INPUTS
 from filters.articles.model import VERSION, ArticleModel, StepFunction, read_model
 from filters.structure.names import MEASURES
@@ -17,6 +16,7 @@ from lab.articles.additive import UNKNOWN
 from lab.articles.training import TrainingPages, encode_model
 from scoring.errors import TooFewLabels
 from stream.schema.records import Features
+from tests.support.pages.url_forms import URL_FORMS, with_url
 
 
 def page(kind: str = "", source: str = "web", tokens: int = 200, **more: Any) -> LabelledPage:

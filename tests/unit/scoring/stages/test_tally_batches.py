@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.interface import PageScore, SiteMethod, SiteVerdict
-from scoring.sites.registry import site_method
+from scoring.interface import PageScore, SiteVerdict
+from scoring.sites.registry import SiteMethod, site_method
 from scoring.sites.settings import TallySettings
 from scoring.stages.site_tally import SiteTally
 from scoring.stages.tally import TallyStage
@@ -232,7 +232,7 @@ def test_a_record_that_fails_in_a_batch_is_buried_alone(place: int) -> None:
     bad = msgspec.structs.replace(score("bad", True, number=666), site="a.example")
     page_of_bad = msgspec.structs.replace(page(9, text="bad"), site="a.example")
     log, metrics = memory_log(), Metrics()
-    stage = TallyStage(DETECTOR, SETTINGS, method=Trap(site_method(SETTINGS, DETECTOR)))
+    stage = TallyStage(DETECTOR, SETTINGS, method=Trap(site_method(SETTINGS, DETECTOR)))  # type: ignore[arg-type]
     log.append(list(outputs([page_of_bad])))
     work(log, stage, metrics)
     log.append(list(outputs([*good[:place], bad, *good[place:]])))
