@@ -1,15 +1,16 @@
-"""Measures stored pages with the installed versions and compares features and verdicts; writes nothing."""
+"""Measures stored pages with the installed versions and compares features, verdicts and scores; writes nothing."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 
 import msgspec
 
 from farmwatch.config.config import Config
+from farmwatch.share.words import text_of
 from filters.measure.epoch import feature_epoch, library_versions
 from filters.measure.page_measures import PageMeasures, RawPage
 from filters.measure.workers import ExtractionPool
@@ -17,9 +18,12 @@ from filters.rules.judgement import judge_and_text
 from filters.site_memory.measurer import quality_of
 from filters.site_memory.memory import Likeness
 from replay.live.live_run import find_rules
+from scoring.detectors.detector_set import DetectorSet
+from scoring.detectors.registry import load_detectors
+from scoring.rates.direct_share import direct_share
 from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
-from stream.schema.records import Features, Page, Verdict
+from stream.schema.records import Features, Page
 from stream.schema.topics import PAGES
 from stream.schema.vocabulary import PageClass
 
@@ -34,6 +38,11 @@ class UpgradeCheck(msgspec.Struct, frozen=True, kw_only=True):
     texts: int  # with another text, or with a text only before or after
     features: dict[str, int]  # name -> pages with another value
     verdicts: dict[str, int]  # "article -> min_words" -> pages
+    flags: int | None  # articles with another flag; None = not compared: the detector needs a device
+    flagged_before: int
+    flagged_after: int
+    share_before: str  # of the sites of these pages
+    share_after: str
     epoch: str  # of the live run
     installed_epoch: str
     versions: dict[str, str]  # installed
@@ -41,7 +50,7 @@ class UpgradeCheck(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_same(self) -> bool:
         """Whether nothing differs."""
-        return not (self.texts or self.features or self.verdicts)
+        return not (self.texts or self.features or self.verdicts or self.flags)
 
 
 def check_upgrade(log: Log, config: Config, pages: int) -> UpgradeCheck:
@@ -56,13 +65,26 @@ def check_upgrade(log: Log, config: Config, pages: int) -> UpgradeCheck:
     features: Counter[str] = Counter()
     for old, new in pairs:
         features.update(differing(old, new))
-    before, after = ([_outcome(judge_and_text(pair[side], live.ruleset)[0]) for pair in pairs] for side in (0, 1))
-    verdicts = Counter(f"{one} -> {two}" for one, two in zip(before, after, strict=True) if one != two)
+    before, after = ([judge_and_text(pair[side], live.ruleset) for pair in pairs] for side in (0, 1))
+    outcomes = [
+        (_outcome(one.verdict, one.first_failed), _outcome(two.verdict, two.first_failed))
+        for (one, _), (two, _) in zip(before, after, strict=True)
+    ]
+    verdicts = Counter(f"{one} -> {two}" for one, two in outcomes if one != two)
+    flags = [_flags(config, live.run.detector, [text for _, text in side]) for side in (before, after)]
+    sites = [page.site for page, _ in newest]
+    (flags_before, flags_after) = flags
+    compared = flags_before is not None and flags_after is not None
     return UpgradeCheck(
         pages=len(pairs),
         texts=sum(old.text_digest != new.text_digest for old, new in pairs),
         features=dict(features.most_common()),
         verdicts=dict(verdicts.most_common()),
+        flags=sum(a != b for a, b in zip(flags_before or (), flags_after or (), strict=True)) if compared else None,
+        flagged_before=sum(flag is True for flag in flags_before or ()),
+        flagged_after=sum(flag is True for flag in flags_after or ()),
+        share_before=_share(sites, flags_before),
+        share_after=_share(sites, flags_after),
         epoch=live.run.epoch,
         installed_epoch=feature_epoch(config.measure),
         versions=library_versions(config.measure),
@@ -126,5 +148,28 @@ def _same(one: object, other: object) -> bool:
     return one == other
 
 
-def _outcome(judged: Verdict) -> str:
-    return judged.verdict if judged.verdict == PageClass.ARTICLE else judged.first_failed or judged.verdict
+def _outcome(verdict: str, first_failed: str) -> str:
+    return verdict if verdict == PageClass.ARTICLE else first_failed or verdict
+
+
+def _flags(config: Config, detector: str, texts: Sequence[str]) -> list[bool | None] | None:
+    """The flag of each text, None for no article; None in all if the detector is not here or needs a device."""
+    if config.score.uses_pair or not detector:
+        return None
+    detectors = DetectorSet(load_detectors(config.score))
+    if detector not in detectors.identities:
+        return None
+    place = detectors.identities.index(detector)
+    scores = iter(detectors.score([text for text in texts if text]))
+    said = [next(scores)[place] if text else None for text in texts]
+    return [None if score is None or isinstance(score, Exception) else score.flag for score in said]
+
+
+def _share(sites: Sequence[str], flags: Sequence[bool | None] | None) -> str:
+    scored: Counter[str] = Counter()
+    flagged: Counter[str] = Counter()
+    for site, flag in zip(sites, flags or [None] * len(sites), strict=True):
+        scored[site] += flag is not None
+        flagged[site] += flag is True
+    cells = Counter((count, flagged[site]) for site, count in scored.items() if count)
+    return text_of(direct_share(cells)[0].remarks)

@@ -33,8 +33,8 @@ def upgrade(
     order, before new ones; `farmwatch log topics` shows its lag. A site's row never rests on two epochs: with the first
     page that is measured again, the row drops the others. Sites without a retained page keep their rows.
 
-    --check measures the newest stored pages with the installed versions, and reports differing texts, features
-    and verdicts, while nothing is written.
+    --check measures the newest stored pages with the installed versions, and reports differing texts, features,
+    verdicts and flags, and the share of LLM sites before and after, while nothing is written.
 
     Exit code 0 when the log has the epoch, or nothing differs; 1 when --check finds a difference; 3 when MEASURE runs.
     """
@@ -71,6 +71,13 @@ def _report(check: UpgradeCheck, as_json: bool) -> int:
     put_wrapped(f"texts that differ: {check.texts}")
     put_wrapped(f"features that differ: {_counts(check.features)}")
     put_wrapped(one_line(f"verdicts that differ: {_counts(check.verdicts)}"))
+    if check.flags is None:
+        put_wrapped("flags: not compared, the live run's detector needs a device or is not configured here")
+    else:
+        flagged = f"{check.flagged_before} -> {check.flagged_after}"
+        put_wrapped(f"flags that differ: {check.flags}; flagged articles {flagged}")
+        put_wrapped(f"share of these pages' sites before: {check.share_before}")
+        put_wrapped(f"share of these pages' sites after: {check.share_after}")
     message("nothing was written")
     return code
 

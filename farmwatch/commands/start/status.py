@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
+import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
@@ -18,27 +21,38 @@ from stream.text.user_errors import Exit
 from stream.text.wording import lasting, moment, one_line, size
 
 WIDTH, _LINES = 80, 24  # of the screen that it fits
+_EVERY_S = 2.0
 _UNBROKEN = "\xa0"
 
 
-def status(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
+def status(
+    *,
+    watch: Annotated[bool, Parameter(negative="", help="Renew it every 2 seconds until Ctrl-C.")] = False,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
     """Is it well? Share, crawl, disk, processes of each role, and what is wrong, on one screen.
 
     A role is behind by so many offsets, heartbeats included; the oldest is how long the next record waits where it is
-    furthest behind; paces and the time left are those of a moment. `farmwatch doctor` says in full what is wrong. On a
-    terminal `up` shows the same and renews it.
+    furthest behind; paces and the time left are those since the last look, without --watch of a moment. `farmwatch
+    doctor` says in full what is wrong.
 
-    Exit code 1 if a finding is a FAIL.
+    JSON: one object, with --watch one a line. Exit code 1 if a finding is a FAIL.
     """
     config = common.load().config
     with opened(config) as log:
         reader = StatusReader(log, config)
         reader.wait()
-        state = reader.read()
-    if json:
-        put_json(_fields(state))
-    else:
-        put("\n".join(screen(state)))
+        while True:
+            state = reader.read()
+            if json:
+                put_json(_fields(state))
+            else:
+                clear = "\x1b[H\x1b[2J" if watch and sys.stdout.isatty() else ""
+                put(clear + "\n".join(screen(state)))
+            if not watch:
+                break
+            time.sleep(_EVERY_S)
     return Exit.PROBLEM if any(found.state is CheckState.FAIL for found in state.wrong) else Exit.OK
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+import signal
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -19,6 +23,7 @@ from stream.schema.records import SiteState, encode
 from stream.schema.topics import FEATURES, PAGES, RETRIES, SITES
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, SITE, Runner, new_finished_log
+from tests.support.paths import ROOT
 from tests.support.worlds import settle
 
 
@@ -106,3 +111,14 @@ def test_doctor_repairs_the_offsets_of_a_group(farmwatch: Runner, finished: str)
     first = farmwatch("doctor", "--repair", "--log", finished).err
     assert "repaired the group judge: 0 offsets of features left to read" in first
     assert "no group needs a repair" in farmwatch("doctor", "--repair", "--log", finished).err
+
+
+def test_a_watched_status_is_renewed_until_it_is_stopped(finished: str) -> None:
+    """--watch prints the status again and again, as JSON one object a line; Ctrl-C ends it."""
+    command = [sys.executable, "-P", "-m", "farmwatch", "status", "--watch", "--json", "--set", f"log.url={finished}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as watched:
+        assert watched.stdout is not None
+        looks = [json.loads(watched.stdout.readline()) for _ in range(2)]
+        watched.send_signal(signal.SIGINT)
+        assert watched.wait(60) == 130
+    assert looks[0]["run"] == looks[1]["run"] and looks[0]["at"] < looks[1]["at"]
