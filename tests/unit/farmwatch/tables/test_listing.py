@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from farmwatch.tables.columns import Column
 from farmwatch.tables.listing import Listing
-from stream.text.user_errors import UsageError
+from stream.text.user_errors import FarmwatchError, UsageError
 
 
 class Row(NamedTuple):
@@ -92,13 +92,28 @@ def test_only_rows_of_which_every_condition_holds_are_kept(where: list[str], kep
         ({"format": "parquet"}, "--out"),
         ({"format": "table", "out": Path("x.csv")}, "no file"),
         ({"format": "csv", "json": True}, "one of them"),
+        ({"format": "csv", "out": Path("x.parquet")}, "one of them"),
+        ({"out": Path("no/folder/x.csv")}, "no folder"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_what_can(options: dict[str, Any], names_it: str) -> None:
     """The error of an unknown column, value or format names those that there are."""
-    with pytest.raises(UsageError) as error:
+    with pytest.raises(FarmwatchError) as error:
         Listing(**options).of(COLUMNS)
     assert names_it in str(error.value)
+
+
+def test_a_table_has_words_for_people_and_a_file_those_of_the_record(capsys: pytest.CaptureFixture[str]) -> None:
+    """Cells and totals of a table are as they are said; conditions take the known words of the record."""
+    columns: list[Column[str]] = [
+        Column("verdict", "text", str, "count", values=("llm", "human"), said=lambda word: f"decided {word}")
+    ]
+    Listing().of(columns).put(["llm"], "site")
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("verdict\ndecided llm\n", "1 site; verdict 1 decided llm\n")
+    assert list(Listing(where=["verdict=llm"]).of(columns).rows(["llm", "human"])) == ["llm"]
+    with pytest.raises(UsageError, match="verdict takes llm, human, not 'open'"):
+        Listing(where=["verdict=open"]).of(columns)
 
 
 def test_totals_are_of_all_chosen_rows_whatever_the_limit(capsys: pytest.CaptureFixture[str]) -> None:
