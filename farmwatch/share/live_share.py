@@ -145,7 +145,8 @@ class LiveShare:
 
     def _set_share_gauges(self, line: RateLine, definition: str, source: str) -> None:
         labels = {"run": line.run, "ruleset": self.live.ruleset.name, "source": source}
-        shares = {"low": line.look_low, "point": line.share, "high": line.look_high}
+        shares = {"low": line.low, "point": line.share, "high": line.high}
+        shares |= {"look_low": line.look_low, "look_high": line.look_high}
         judged = {"low": line.judged_low, "point": line.judged_share, "high": line.judged_high}
         of = {"detector": line.detector, "definition": definition, "method": line.method}
         self.metrics.set(gauges.SHARE_SITES, line.scored_sites, **labels, **of)

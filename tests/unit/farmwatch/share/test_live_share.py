@@ -61,7 +61,7 @@ def test_gauges_show_the_newest_rows_of_the_detector_in_use(log: MemoryLog) -> N
 
 
 def test_the_share_and_its_alarm_are_gauges(log: MemoryLog) -> None:
-    """For each definition, the share and the interval of every look are gauges, with the method and number of sites.
+    """For each definition, the share, its interval and that of every look are gauges, with the method and number of sites.
 
     Sources have those of sites. Without a share there is no point. The alarm is 1 once new sites have another share.
     """
@@ -88,7 +88,7 @@ def test_the_share_and_its_alarm_are_gauges(log: MemoryLog) -> None:
     rest_on = 'share_sites{definition="%s",detector="x/1",method="%s",ruleset="default",run="first",source="%s"}'
     log.append(rows(old[:2], 0, 20_000))
     share.update_gauges()
-    assert {bound for *_, bound in shares()} == {"low", "high"}
+    assert {bound for *_, bound in shares()} == {"low", "high", "look_low", "look_high"}
     assert {method for _, _, method, _ in shares()} == {"too few sites"}
     assert _value(metrics, rest_on % ("sites", "too few sites", "all")) == 2
     log.append([*rows(old, 0, 20_000), row("none.com", "unclassifiable", articles=0, scored=0)])
@@ -98,10 +98,11 @@ def test_the_share_and_its_alarm_are_gauges(log: MemoryLog) -> None:
         assert _value(metrics, rest_on % (definition, "direct", source)) == 100
     shown = shares()
     for definition in ("sites", "domains", "results", "ranked-results"):
-        low, point, high = (shown["all", definition, "direct", bound] for bound in ("low", "point", "high"))
-        assert low < point < high and point == pytest.approx(0.1, abs=0.03)
+        bounds = ("look_low", "low", "point", "high", "look_high")
+        least, low, point, high, most = (shown["all", definition, "direct", bound] for bound in bounds)
+        assert least < low < point < high < most and point == pytest.approx(0.1, abs=0.03)
     assert shown["file", "sites", "direct", "point"] == shown["all", "sites", "direct", "point"]
-    assert {source for source, *_ in shown} == {"all", "file"} and len(shown) == 15
+    assert {source for source, *_ in shown} == {"all", "file"} and len(shown) == 25
     assert _value(metrics, changed) == 0
     log.append(rows([(9, 8)] * 60, 1000, 20_010))
     share.update_gauges()
