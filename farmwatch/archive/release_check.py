@@ -86,7 +86,9 @@ def check_release(folder: Path) -> ReleaseCheck:
         raise FarmwatchError(f"{folder / SITES_FILE}: not the rows of sites: {error}") from error
     lines.end()
     rate = msgspec.structs.replace(settings.rate, review=str(folder / LABELS_FILE) if settings.rate.review else "")
-    query = RateQuery(settings=rate, now_ms=settings.made_at, review=read_review(rate, settings.made_at), errors=rate.errors)
+    query = RateQuery(
+        settings=rate, now_ms=settings.made_at, review=read_review(rate, settings.made_at), errors=rate.errors
+    )
     return ReleaseCheck(changed, stored, rate_lines(rows, query)[0])
 
 

@@ -293,7 +293,7 @@ def test_error_counts_of_estimate_come_together(farmwatch: Runner, tmp_path: Pat
 
 @pytest.mark.parametrize("kind", ["page", "verdict"])
 def test_lines_of_another_pipe_are_not_judged(farmwatch: Runner, tmp_path: Path, kind: str) -> None:
-    """A line with neither measures nor the error of an extraction is skipped: a page that is not measured, a verdict."""
+    """A line with neither measures nor the error of an extraction is skipped: a page, a verdict."""
     failed = {"url": "https://a.example/e", "site": "a.example", "extract": {"path": "none", "error": "no_text"}}
     (verdict,) = farmwatch("lab", "judge", _write(tmp_path, failed)).lines
     assert verdict["failed"] == ["extracted"]
