@@ -89,7 +89,7 @@ def configuration_page() -> str:
         "One TOML file: `--config FILE`, else `./farmwatch.toml`, else `$XDG_CONFIG_HOME/farmwatch/farmwatch.toml`.",
         "Precedence: flag (`--set PATH=VALUE`) > environment > file > default; `farmwatch doctor config` prints each",
         "value with where it came from. An unknown key or a wrong type is an error that names the path; an unknown",
-        "`FARMWATCH_` variable is a warning, a former setting an error. A number is finite and in the range beside it; where that has no",
+        "`FARMWATCH_` variable is a warning, a former setting an error. A number is finite and in its range; where that has no",
         f"upper end, seconds end at {ranges.TEN_YEARS_S:,} (ten years), bytes at {ranges.MOST_BYTES:,}, counts at",
         f"{ranges.MOST:,}. In variables and `--set`, a list is written `a,b`, and lists and tables as JSON or TOML",
         "have them. A relative path, wherever it is set (`score.thresholds`, `score.weights`,",
