@@ -141,10 +141,11 @@ async def _guarded(
         if why := access.refusal(request):
             return web.Response(status=403, text=f"refused: {why}\n")
         _require_text(request.raw_path, *request.query, *request.query.values())
-        if request.method == "GET" and (token := request.query.get("token")) is not None and access.opens(token):
+        token, is_known = request.query.get("token"), access.is_known(request)
+        if request.method == "GET" and token is not None and (is_known or access.opens(token)):
             return access.let_in(str(request.rel_url.without_query_params("token")))
         is_open = request.path == "/token" or request.path.startswith("/static/")
-        if not is_open and not access.is_known(request):
+        if not is_open and not is_known:
             return _ask_for_token(templates, request)
         return await handler(request)
     except web.HTTPException as answer:

@@ -13,6 +13,7 @@ import msgspec
 
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
+from farmwatch.console.site_lists import number_in, one_of
 from farmwatch.labels.judgements import ANSWERS, LONGEST_NAME, Judgement, LabelSample, SamplePage, judgement, retraction
 from farmwatch.labels.labels_file import LabelsFile
 from farmwatch.labels.review import draw_review
@@ -54,17 +55,16 @@ class LabelPages:
     def label(self, query: Query) -> dict[str, Any]:
         """A page of the sample without its verdicts: the one at `at`, or the next one after `after` without a label.
 
-        Raises NotFound, Working.
+        Raises NotFound, UsageError, Working.
         """
         sample = self._sample(query)
         pages, by = sample.pages, _person(query)
         with self._opened(sample.file) as labels:
             session, of_person = Session(pages, labels, by, self._clock), labels.of(by)
-            wanted = query.get("at", "")[:9]
-            after = query.get("after", "")[:9]
-            later = range(int(after) + 1, len(pages)) if after.isdecimal() else ()
+            wanted, after = number_in(query, "at"), number_in(query, "after")
+            later = () if after is None else range(after + 1, len(pages))
             following = (number for number in later if pages[number].fetch_id not in of_person)
-            at = int(wanted) if wanted.isdecimal() and int(wanted) < len(pages) else next(following, session.number)
+            at = wanted if wanted is not None and wanted < len(pages) else next(following, session.number)
             page = None if at is None else pages[at]
             said = "" if page is None else _words_of(of_person.get(page.fetch_id))
             return {
@@ -120,7 +120,7 @@ class LabelPages:
 
     def _sample(self, query: Query) -> _Sample:
         by = {"by": _person(query)} if query.get("by") else {}
-        if query.get("of") == "review":
+        if one_of(query, "of", ("", "review")):
             pages = LabelSample(self._review).pages if self._review.exists() and self._review.stat().st_size else []
             return _Sample(pages, _OF_REVIEW | by, self._review_labels)
         comparison = self._compared(query)
