@@ -16,19 +16,16 @@ from farmwatch.config.member_names import names_folder
 from farmwatch.console.site_lists import number_in, one_of
 from farmwatch.labels.judgements import ANSWERS, LONGEST_NAME, Judgement, LabelSample, SamplePage, judgement, retraction
 from farmwatch.labels.labels_file import LabelsFile
-from farmwatch.labels.review import draw_review
 from farmwatch.labels.session import Session
 from farmwatch.runs.comparison_words import label_lines
 from farmwatch.upkeep.console_files import LABELS, REVIEW, REVIEW_LABELS
 from replay.compare.comparison import Comparison
-from scoring.estimate.reviewed_share import FEWEST_LABELS
 from stream.log.contract import Clock, Log
 from stream.log.private_folders import give_to_owner
 from stream.text.user_errors import FarmwatchError, NotFound, UsageError
 
 UNDO = "undo"
 _OF_REVIEW = {"of": "review"}
-_ARTICLES = 3  # of a drawn site
 Query = Mapping[str, str]
 Compared = Callable[[Query], Comparison]  # raises NotFound, Working
 
@@ -80,6 +77,7 @@ class LabelPages:
                 "counts": session.counts(),
                 "changes": [change._asdict() for change in session.changes()] if at is None else [],
                 "file": str(sample.file),
+                "drawn": str(self._review),
                 "in_force": bool(self._config.rate.review),
                 "already": bool(query.get("already")),
             }
@@ -103,20 +101,6 @@ class LabelPages:
             is_undo = answer == UNDO
             labels.add(retraction(page, by, now_ms) if is_undo else judgement(page, ANSWERS[answer], by, now_ms))
         return True
-
-    def draw(self, query: Query) -> None:
-        """Draw the sites of a review as `review draw` does; labels of a sample before stay. Raises UsageError."""
-        wanted = query.get("sites", "")[:6]
-        if not wanted.isdecimal() or int(wanted) < FEWEST_LABELS:
-            raise UsageError(f"sites: {FEWEST_LABELS} or more; 100 are a good start")
-        drawn = draw_review(self._log, self._config.rate, int(wanted), _ARTICLES, self._clock(), seed=self._clock())
-        if not drawn.lines:
-            raise UsageError("the articles of these sites are no longer in the log")
-        new = self._review.with_suffix(".new")
-        new.touch(0o600)
-        new.write_bytes(msgspec.json.Encoder().encode_lines(drawn.lines))
-        give_to_owner(new)
-        new.replace(self._review)
 
     def _sample(self, query: Query) -> _Sample:
         by = {"by": _person(query)} if query.get("by") else {}

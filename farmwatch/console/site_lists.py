@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -47,20 +47,16 @@ _DIGITS = 9
 _WHOLE_S = 50.0  # that a file waits for the probabilities
 
 
+@dataclass(frozen=True, slots=True)
 class SiteLists:
     """Answers the requests for these pages."""
 
-    def __init__(
-        self,
-        log: Log,
-        config: Config,
-        model: ReadModel,
-        jobs: Jobs,
-        template_groups: Callable[[], TemplateGroups],
-        clock: Clock,
-    ) -> None:
-        self._log, self._config, self._model, self._jobs, self._clock = log, config, model, jobs, clock
-        self._template_groups = template_groups
+    _log: Log
+    _config: Config
+    _model: ReadModel
+    _jobs: Jobs
+    _template_groups: Callable[[], TemplateGroups]
+    _clock: Clock
 
     def sites(self, query: Query, limit: int = SITES_SHOWN) -> Data:
         """Sites that match, one screen of them; `after` names the last site of the screen before."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from math import inf
@@ -32,20 +33,16 @@ from stream.schema.topics import DEAD_LETTERS, RETRIES
 _LETTERS_S = 2.0  # for which they are shown again
 
 
+@dataclass(frozen=True, slots=True)
 class StatePages:
     """Answers the requests for these pages."""
 
-    def __init__(
-        self,
-        log: Log,
-        config: Config,
-        model: ReadModel,
-        jobs: Jobs,
-        read_status: Callable[[], DaemonStatus],
-        clock: Clock,
-    ) -> None:
-        self._log, self._config, self._model, self._jobs, self._clock = log, config, model, jobs, clock
-        self._read_status = read_status
+    _log: Log
+    _config: Config
+    _model: ReadModel
+    _jobs: Jobs
+    _read_status: Callable[[], DaemonStatus]
+    _clock: Clock
 
     def flow(self, _: Mapping[str, str]) -> dict[str, Any]:
         """What `farmwatch status` says, the pages left after each stage, and what became of the others."""
