@@ -13,6 +13,7 @@ from stream.text.ranges import PositiveCount, PositiveSeconds, Seconds, SizeByte
 _NAME = re.compile(r"[A-Za-z][A-Za-z_-]{0,62}")  # a product token by RFC 9309 section 2.2.1
 _CONTACT = re.compile(r"(https?://[^\s()]+\.[^\s()]+|[^\s()@]+@[^\s()@]+\.[^\s()@]+)")
 _BODY_CAP_BYTES = 3 * 1024 * 1024  # below the log's cap of a record, even if zstd saves nothing
+_CRAWL_DELAY_BOUND_S = 28_800  # a third of robots_ttl_s: else a slow site is asked for its robots.txt and nothing else
 
 
 class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -33,7 +34,7 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """The same for all hosts at an IP address together; 0: no such limit."""
     delay_per_second: Annotated[float, msgspec.Meta(ge=0, le=1000)] = 2.0
     """A slow host waits at least this many times the duration of its last response."""
-    crawl_delay_cap_s: Annotated[float, msgspec.Meta(ge=0, lt=28_800)] = 120.0
+    crawl_delay_cap_s: Annotated[float, msgspec.Meta(ge=0, lt=_CRAWL_DELAY_BOUND_S)] = 120.0
     """Crawl-delay of robots.txt is obeyed up to here; beyond it the site is skipped."""
     retry_s: PositiveSeconds = 30.0
     """Seconds before the first retry of a failed request; doubles with each."""
@@ -80,9 +81,7 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Host (or "*") -> "address:port", instead of DNS; needs allow_private."""
 
     # Limits: constants, because no operator needs others
-    robots_ttl_s: ClassVar[float] = (
-        86_400.0  # that a robots.txt is valid: longer than the slowest site needs for a page
-    )
+    robots_ttl_s: ClassVar[float] = 86_400.0  # that a robots.txt is valid
     url_cap: ClassVar[int] = 500  # URLs known per site beyond those of its hits; this ends crawler traps
     link_depth: ClassVar[int] = 3  # links followed from a hit or sitemap URL
     network_wait_s: ClassVar[float] = 21_600.0  # that no site is given up while none answers: our network

@@ -69,14 +69,14 @@ class _Mask:
         self._imports = Imports(log)
         self._looked_at = time.monotonic()
 
-    def look(self) -> int:
+    def look(self, *, at_once: bool = False) -> int:
         """The version of the ledger and of undone imports; 0 without any. While the log is away, the last known one."""
-        if time.monotonic() - self._looked_at >= self._look_s:
+        if at_once or time.monotonic() - self._looked_at >= self._look_s:
             with self._lock, suppress(LogUnavailable):
                 self.forgotten.refresh()
                 self._imports.refresh()
             self._looked_at = time.monotonic()
-        return self.forgotten.version + len(self._imports.undone)
+        return self.forgotten.version + self._imports.version
 
     def covers(self, record: Message | Output) -> bool:
         """Whether the record is of a forgotten host."""
@@ -139,7 +139,7 @@ class _MaskedMember(ForwardingMember):
         super().__init__(member)
         self._mask = mask
         self._sweep = sweep
-        self._version = mask.look()
+        self._version = mask.look(at_once=True)  # `hits undo` relies on it
         self._swept: dict[int, int] = {}  # partition -> ownership epoch
 
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:

@@ -22,11 +22,14 @@ _PATTERN = re.compile(r"[a-z0-9.*_-]{1,253}")
 _HOSTS = 65_536  # answers remembered
 
 
-def exclusion_of(named: str) -> str:
-    """An exclusion as the log spells it; a host may be given in capitals or as a URL. Raises UnusableUrl."""
+def exclusion_of(named: str, *, is_new: bool = True) -> str:
+    """An exclusion as the log spells it; a host may be given in capitals or as a URL. Raises UnusableUrl.
+
+    A new one without a dot is refused as a slip, unless it is an address or localhost.
+    """
     if "*" not in named:
         host = site_of(named if "://" in named else f"http://{named}/")
-        if "." not in host:
+        if is_new and "." not in host and not host.startswith("[") and host != "localhost":
             raise UnusableUrl("the name of a host has a dot")
         return host
     pattern = named.strip().lower().rstrip(".")  # no host of the crawl ends in a dot

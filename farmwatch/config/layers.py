@@ -37,14 +37,26 @@ _SECRET_NAME = re.compile(r"password|passphrase|secret|token|credential", re.IGN
 _KEY_NAME = re.compile(r"(^|_)key(_|$)")  # a value in place of a key's name may be the key itself
 _FIELDS = re.compile(r"(\{\w+\})*")  # a value of a template without a secret of its own
 _QUERY_VALUE = re.compile(r"(?<=[?&;])([^=&;#]*=)?([^&;#]+)")
-_REPLACED = {  # names of former settings -> what to set in their place
-    "rate.errors*": "leave it out: canaries correct the share by verdicts",
+_CONSTANTS = """
+canary.every_s crawl.connect_timeout_s crawl.delay_slow_cap_s crawl.dns_*_s crawl.idle_timeout_s crawl.link_depth
+crawl.network_wait_s crawl.park_cap_s crawl.redirects crawl.refetch_error_s crawl.refetch_redirection_s
+crawl.refetch_refused_s crawl.reopen_s crawl.requests_per_page crawl.robots_* crawl.sitemap_* crawl.total_timeout_s
+crawl.url_cap crawl.warc_bytes crawl.warc_s kafka.*_s kafka.compression loop.backoff_cap_s loop.breaker_least
+loop.breaker_window loop.lag_every_s loop.linger_s loop.max_* loop.watchdog_s measure.*_per_site measure.chunk_mode
+measure.max_text_bytes measure.recycle_pages measure.retry_link_code_share measure.site_cache_bytes rate.canary_least
+rate.half_width score.batch_texts score.pair.compile score.pair.kernel score.pair.suspects_file score.remembered_texts
+search.*.at_once search.*.timeout_s search.*.tries search.brave.count search.commoncrawl.key_* tally.gaussian*
+"""  # patterns of former settings with nothing to do in their place
+_FORMER = {  # names of former settings and tables -> what to do in their place
     "retention.?*_days": "write it into the table retention.days, such as days = {pages = 90}",
     "retention.?*_bytes": "write it into the table retention.bytes, such as bytes = {pages = 50_000_000_000}",
-    "search.*.quota_*": "leave it out, this source has no quota",
+    "search.commoncrawl.quota_*": "leave it out, this source has no quota",
+    "search.mojeek.*": "leave it out, a key is enough; other values: write the whole of [search.json_http.mojeek]",
+    "search.marginalia.*": "leave it out, a key is enough; or write the whole of [search.json_http.marginalia]",
     "search.*.key_env": "the variable has its own name, such as BRAVE_API_KEY; search.NAME.key_file names a file",
-    "up.drain_s": "set loop.drain_s: 10 s after it a process is killed",
-}
+    "rate.errors*": "leave it out: canaries correct the share by verdicts",
+    "up.*": "leave it out: a process is killed 10 s after loop.drain_s",
+} | dict.fromkeys(_CONSTANTS.split(), "leave it out, it is not to be set any more")
 _LONG = 100  # characters of a name or a value that an error shows
 _SHOWN = (str, int, float, bool)  # types that an error may show; a table may hold a password
 
@@ -64,7 +76,7 @@ class Setting:
     @property
     def env(self) -> str:
         """Name of the environment variable."""
-        return ENV_PREFIX + self.path.replace(".", "_").upper()
+        return _env(self.path)
 
     @property
     def meaning(self) -> str:
@@ -121,16 +133,21 @@ def from_document(kind: type[msgspec.Struct], document: Mapping[str, Any], origi
 
 
 def from_environment(kind: type[msgspec.Struct], environment: Mapping[str, str]) -> tuple[Layer, list[str]]:
-    """The layer of FARMWATCH_ variables, and a warning for each that is not a setting."""
+    """The layer of FARMWATCH_ variables, and a warning for each that was never a setting.
+
+    Raises ConfigError on a former setting, because without it another number, limit or retention would be in force.
+    """
     by_name = {setting.env: path for path, setting in settings_of(kind).items()}
-    ours = [name for name in sorted(environment) if name.startswith(ENV_PREFIX) and not name.startswith(_NOT_SETTINGS)]
-    paths = {name: _path_of(name, settings_of(kind)) for name in ours if name not in by_name}
-    warnings = [
-        f"{name}: no such setting{_mend(kind, path) or _suggest(name, by_name)}" for name, path in paths.items()
-    ]
-    return {
-        by_name[name]: RawValue(environment[name], f"env {name}", text=True) for name in ours if name in by_name
-    }, warnings
+    values: dict[str, RawValue] = {}
+    warnings = []
+    for name in sorted(environment):
+        if name in by_name:
+            values[by_name[name]] = RawValue(environment[name], f"env {name}", text=True)
+        elif name.startswith(ENV_PREFIX) and not name.startswith(_NOT_SETTINGS):
+            if mend := _mend(name):
+                raise ConfigError(f"{name}: no such setting{mend}")
+            warnings.append(f"{name}: no such setting{_suggest(name, by_name)}")
+    return values, warnings
 
 
 def from_flags(kind: type[msgspec.Struct], assignments: Sequence[str]) -> Layer:
@@ -146,7 +163,7 @@ def from_flags(kind: type[msgspec.Struct], assignments: Sequence[str]) -> Layer:
             table = next((name for name in known if path.startswith(f"{name}.") and _is_table(known[name])), "")
             if table:
                 raise ConfigError(f"{path}: entries of {table} stand in the file; --set takes the table whole, as JSON")
-            raise ConfigError(f"{path[:_LONG]}: unknown key (from --set){_mend(kind, path) or _suggest(path, known)}")
+            raise ConfigError(f"{path[:_LONG]}: unknown key (from --set){_mend(_env(path)) or _suggest(path, known)}")
         values[path] = RawValue(value, "flag", text=True)
     return values
 
@@ -184,7 +201,7 @@ def _walk(
         path = prefix + key
         field = fields.get(key)
         if field is None:
-            mend = _mend(kind, path, key) or _suggest(key, fields)
+            mend = _mend(_env(path)) or _suggest(key, fields)
             raise ConfigError(f"{path[:_LONG]}: unknown key (in {origin}){mend}")
         if not _is_struct(field.type):
             yield path, value
@@ -313,26 +330,15 @@ def _is_struct(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
-def _mend(kind: type[msgspec.Struct], path: str, name: str = "") -> str:
-    """What to do about a name that was a setting once; "" for one that never was. `name`: that of a field of `kind`."""
-    for pattern, mend in _REPLACED.items():
-        if fnmatchcase(path, pattern):
-            return f"; {mend}"
-    for table in [] if name else path.split(".")[:-1]:
-        field = next((field for field in _fields_of(kind) if field.name == table), None)
-        if field is None or not _is_struct(field.type):
-            return ""
-        kind = field.type
-    is_constant = any((name or path.rpartition(".")[2]) in inspect.get_annotations(base) for base in kind.__mro__)
-    return "; leave it out, it is not to be set any more" if is_constant else ""
+def _env(path: str) -> str:
+    return ENV_PREFIX + path.replace(".", "_").upper()
 
 
-def _path_of(variable: str, known: Mapping[str, Setting]) -> str:
-    """The path that an environment variable names, by the tables of the known settings."""
-    tables = {path.rpartition(".")[0] for path in known} | {path.partition(".")[0] for path in _REPLACED}
-    named = {ENV_PREFIX + table.replace(".", "_").upper() + "_": table for table in tables if "*" not in table}
-    prefix = max((prefix for prefix in named if variable.startswith(prefix)), key=len, default="")
-    return f"{named[prefix]}.{variable.removeprefix(prefix).lower()}" if prefix else ""
+def _mend(variable: str) -> str:
+    """What to do about a former setting or table, named as a variable; "" for a name that never was one."""
+    names = (variable, f"{variable}_")  # a table has the pattern of its settings
+    mends = (mend for path, mend in _FORMER.items() if any(fnmatchcase(name, _env(path)) for name in names))
+    return next((f"; {mend}" for mend in mends), "")
 
 
 def _suggest(name: str, known: Mapping[str, Any]) -> str:

@@ -50,7 +50,7 @@ def pause_crawl(console: Console, form: Form) -> str:
 def exclude(console: Console, form: Form) -> str:
     """As `farmwatch crawl exclude`; a pattern of several domains is left to it. Raises UnusableUrl, UsageError."""
     on = _one_of(form, "order", "exclude", "remove") == "exclude"
-    name = exclusion_of(form.get("name", "")[:253])
+    name = exclusion_of(form.get("name", "")[:253], is_new=on)
     if on and is_boundless(name):
         raise UsageError(f"{name} reaches beyond one domain: `farmwatch crawl exclude {name} --yes`, if you mean that")
     changed = order_exclusions(console.config, [(name, _why(form))], on=on)

@@ -119,24 +119,26 @@ def append_hits(
     imported = Import(id=secrets.token_hex(4), at=int(clock() * 1000), by=operator(), file=name)
     sites: set[str] = set()
     hits = new = skipped = 0
-    for hit in read_hits(lines, now_ms=imported.at, columns=columns):
-        if isinstance(hit, BadLine):
-            skipped += 1
-            on_bad_line(hit)
-            continue
-        hits += 1
-        if known.is_new(hit.id, partition_of(hit.site, partitions)):
-            if not new:
-                log.append([import_row(imported)])
-            new += 1
-            sites.add(hit.site)
-            batch.add(hit, headers_of_import(imported.id))
-            if batch.is_full:
-                batch.append(log.append, known)
-                batch = HitBatch(partitions)
-    batch.append(log.append, known)
-    if new:
-        log.append([import_row(replace(imported, hits=new, sites=len(sites)))])
+    try:
+        for hit in read_hits(lines, now_ms=imported.at, columns=columns):
+            if isinstance(hit, BadLine):
+                skipped += 1
+                on_bad_line(hit)
+                continue
+            hits += 1
+            if known.is_new(hit.id, partition_of(hit.site, partitions)):
+                if not new:
+                    log.append([import_row(imported)])
+                new += 1
+                sites.add(hit.site)
+                batch.add(hit, headers_of_import(imported.id))
+                if batch.is_full:
+                    batch.append(log.append, known)
+                    batch = HitBatch(partitions)
+    finally:  # so that an interrupted import can be undone
+        batch.append(log.append, known)
+        if new:
+            log.append([import_row(replace(imported, hits=new, sites=len(sites)))])
     return AppendSummary(hits, new, skipped)
 
 

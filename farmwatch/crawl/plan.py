@@ -75,10 +75,9 @@ def figures_of(log: Log, rows: Iterable[SiteState]) -> SiteFigures:
     scored = {row.site: row.scored for row in rows}
     sites: set[str] = set()
     times: list[int] = []
-    taken_ms = records = read = 0
+    taken_ms = read = 0
     while read < partitions and len(sites) < _SITES_READ:
         for page in topic_records(log, _Request, PAGES, [read]):
-            records += 1
             if page.visit > 1 or page.found_by == "import" or is_canary(page.site):
                 continue
             sites.add(page.site)
@@ -90,14 +89,13 @@ def figures_of(log: Log, rows: Iterable[SiteState]) -> SiteFigures:
     if sum(map(bool, texts)) < LEAST_SITES or not times:
         return SiteFigures()
     at_work_ms = sum(min(after - before, _PAUSE_MS) for before, after in pairwise(sorted(times)))
-    every = log.sizes([PAGES])[PAGES].records
-    bytes_a_record = sum(held.bytes for held in log.sizes(list(topics)).values()) / every
+    disk_bytes = sum(held.bytes for held in log.sizes(list(topics)).values()) * read / partitions
     return SiteFigures(
         sites=len(sites),
         requests=len(times) / len(sites),
         scored=sum(map(bool, texts)) / len(sites),
         texts=sum(texts) / len(sites),
-        disk_bytes=bytes_a_record * records / len(sites),
+        disk_bytes=disk_bytes / len(sites),
         request_s=taken_ms / len(times) / 1000,
         pace=1000 * len(times) * partitions / read / max(at_work_ms, 1),
     )

@@ -63,6 +63,7 @@ ON_THE_LOG = (
     DoctorCheck("clock", machine_checks.clock),
     DoctorCheck("live run", log_checks.live_run, [Role.MEASURE, Role.JUDGE, Role.TALLY]),
     DoctorCheck("groups", log_checks.groups, STAGES),
+    DoctorCheck("topics", log_checks.topics),
     DoctorCheck("runs", log_checks.runs),
     DoctorCheck("search", crawl_checks.search),
     DoctorCheck("orders", crawl_checks.orders),

@@ -12,7 +12,7 @@ from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from farmwatch.doctor.log_snapshot import LogSnapshot
 from farmwatch.runs.notices import difference_text
 from farmwatch.terminal.remedies import resume_command
-from farmwatch.upkeep.deleted_groups import find_rereading_groups, remedy
+from farmwatch.upkeep.deleted_groups import find_emptied_topics, find_rereading_groups, remedy
 from farmwatch.upkeep.disk_forecast import held_for
 from filters.errors import BadRuleset
 from replay.live.handover import require_live
@@ -143,6 +143,13 @@ def groups(at: Subject) -> Results:
     if at.log is not None:
         for group in find_rereading_groups(at.log, at.roles):
             yield warn(group.text, remedy(group))
+
+
+def topics(at: Subject) -> Results:
+    """Topics whose records are gone, although the stage that writes them has worked."""
+    if at.log is not None:
+        for name, mend in find_emptied_topics(at.log):
+            yield warn(f"{name} is empty, though its stage has worked: it was deleted and made again", mend)
 
 
 def runs(at: Subject) -> Results:

@@ -41,6 +41,7 @@ _CHECKS: tuple[tuple[str, Callable[[Subject], Results]], ...] = (
     ("dead letters", log_checks.dead_letters),
     ("live run", log_checks.live_run),
     ("groups", log_checks.groups),
+    ("topics", log_checks.topics),
     ("runs", log_checks.runs),
 )
 

@@ -4,6 +4,8 @@ A broker drops the offsets of a group without members after a week, and an opera
 Sites and rates stay right, because TALLY counts a page once, but features and verdicts are written twice. A group that
 lost its store counts or crawls again. `up` warns and starts: at night nobody would notice a daemon that refuses to.
 
+Topics that were deleted, too: `up` makes them again, empty, but rates and audits lack the deleted records.
+
 `repair_groups` sets the offsets after the records that a group has processed. A stage commits the results of a
 partition in the order of its records. So the last record of the input with a result in the output is the last processed
 one; later records without a result (refused pages, dead letters) are processed again. CRAWL and TALLY need no repair of
@@ -26,8 +28,11 @@ from stream.schema.control import Control
 from stream.schema.records import Features, Record, Score, kind_of, read
 from stream.schema.roles import STAGES, Role
 from stream.schema.runs import RunNames
-from stream.schema.topics import FRONTIER_STORE, PAGES, REPLAY_REQUESTS, RETRIES, SCORES
+from stream.schema.topics import FRONTIER_STORE, HITS, PAGES, REPLAY_REQUESTS, RETRIES, SCORE_REQUESTS, SCORES
 from stream.text.wording import counted
+
+_REPLAY = "make it again from features: `farmwatch replay --name rebuilt`, then `farmwatch cutover rebuilt`"
+_BACKUP = "restore a backup; without one rates stay right, but audits and replays lack these records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,39 @@ def remedy(group: RereadingGroup) -> str:
         return "nothing has to be repaired"
     does = "sets its offsets after the records already read" if group.records else "lets it read the retained records"
     return f"stop farmwatch now and run `farmwatch doctor --repair`, which {does}; or restore a backup"
+
+
+def find_emptied_topics(log: Log) -> Iterator[tuple[str, str]]:
+    """The topics of the live run that must have had records and have none, not even an expired one; and the repair."""
+    names = names_of_live(Control(log))
+    existing = log.topics()
+
+    def holds(topic: str) -> bool:
+        return topic in existing and any(log.end(topic))
+
+    judged = log.committed(names.judge_group, names.features) if names.features in existing else []
+    has_judged = not holds(names.verdicts) and holds_records(log, names.features, judged)
+    frontier = log.sizes([f"state.{FRONTIER_STORE}"]).values()
+    expected = (
+        (HITS, any(size.records for size in frontier), _BACKUP),
+        (PAGES, holds(names.features), _BACKUP),
+        (names.features, holds(names.verdicts), _BACKUP),
+        (names.verdicts, has_judged, _REPLAY),
+        (SCORES, SCORE_REQUESTS in existing and any(log.committed("score", SCORE_REQUESTS)), _REPLAY),
+        (names.sites, not holds(names.sites) and _has_sites(log, names.tally_store), _REPLAY),
+    )
+    for topic, had_records, repair in expected:
+        if had_records and topic in existing and not holds(topic):
+            yield topic, repair
+
+
+def _has_sites(log: Log, store: str) -> bool:
+    """Whether TALLY has a site; keys that begin with a zero byte are its own."""
+    for partition in range(log.topics().get(f"state.{store}", 0)):
+        with log.read_state(store, partition) as state:
+            if state.scan(b"", 1, b"\0\xff"):
+                return True
+    return False
 
 
 def repair_groups(log: Log) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from itertools import islice
 
 from stream.log.contract import Headers, Log, Message, Output
@@ -35,10 +36,11 @@ def started_at(message: Message) -> int | None:
     return int(value) if value.isascii() and value.isdigit() else None
 
 
-def holds_records(log: Log, topic: str) -> bool:
-    """Whether the topic has a record besides heartbeats, of the first of each partition."""
+def holds_records(log: Log, topic: str, until: Sequence[int | None] | None = None) -> bool:
+    """Whether the topic has a record besides heartbeats, of the first of each partition, before the offsets `until`."""
+    ends = log.end(topic) if until is None else [offset or 0 for offset in until]
     return any(
         not is_heartbeat(message)
-        for partition, end in enumerate(log.end(topic))
+        for partition, end in enumerate(ends)
         for message in islice(log.read(topic, partition, stop=end), _LOOKED_AT)
     )

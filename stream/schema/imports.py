@@ -37,6 +37,7 @@ class Imports:
         self._rows = ControlRows(log)
         self.by_id: dict[str, Import] = {}
         self.undone: set[str] = set()
+        self.version = 0  # grows with each change of `undone`
         self.refresh()
 
     def refresh(self) -> None:
@@ -45,8 +46,9 @@ class Imports:
             if message.key.startswith(_KEY) and message.value is not None:
                 row = read_row(message, Import, "import of hits")
                 self.by_id[row.id] = row
-                if row.undone_at:
-                    self.undone.add(row.id)
+                if (row.id in self.undone) != bool(row.undone_at):
+                    self.undone ^= {row.id}
+                    self.version += 1
 
 
 def import_of(headers: Headers) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from farmwatch.upkeep.deleted_groups import find_rereading_groups, remedy, repair_groups
+from farmwatch.upkeep.deleted_groups import find_emptied_topics, find_rereading_groups, remedy, repair_groups
 from replay.runs.topology import READS
 from stream.log.contract import At, CleanupPolicy, Commit, Log, Output, StateChange, Topic, TopicSize, wall_ms
 from stream.log.errors import StreamError
@@ -49,7 +49,7 @@ def test_nothing_is_said_of_a_log_that_only_heartbeats_have_passed(world: World)
         for topic in read:
             world.log.reset(group, topic, world.log.end(topic))
     world.log.load_state(TALLY_STORE, 0, [StateChange(b"\0dated", b"1")])
-    assert list(find_rereading_groups(world.log)) == []
+    assert (list(find_rereading_groups(world.log)), list(find_emptied_topics(world.log))) == ([], [])
 
 
 @on_embedded
@@ -186,3 +186,15 @@ def test_a_group_at_work_is_not_repaired(live: LiveWorld) -> None:
     with pytest.raises(StreamError, match="stop them before"):
         list(repair_groups(live.log))
     member.close()
+
+
+@on_embedded
+@pytest.mark.parametrize("topic", [VERDICTS, SCORES, "sites"])
+def test_a_topic_that_was_deleted_and_made_again_is_reported(live: LiveWorld, topic: str) -> None:
+    """A recreated topic is reported with the replay that recreates its records from the features."""
+    assert [name for name, _ in find_emptied_topics(live.log)] == ["pages"]
+    live.log.remove(topics=[topic])
+    policy = CleanupPolicy.DELETE if topic == VERDICTS else CleanupPolicy.COMPACT
+    live.log.create([Topic(topic, PARTITIONS, policy)])
+    found = dict(find_emptied_topics(live.log))
+    assert found.keys() == {"pages", topic} and "`farmwatch cutover rebuilt`" in found[topic]

@@ -65,9 +65,9 @@ def exclude(
     if listing != LISTING:
         raise UsageError("the options of lists go without a name and --file")
     said = " ".join(why or ())
-    wanted = [(_exclusion(name), said) for name in names]
+    wanted = [(_exclusion(name, is_new=not remove), said) for name in names]
     if file is not None:
-        wanted += [(_exclusion(name, where), reason or said) for name, reason, where in _lines(file)]
+        wanted += [(_exclusion(name, where, is_new=not remove), reason or said) for name, reason, where in _lines(file)]
     for name, _ in wanted:
         if not (remove or yes) and is_boundless(name):
             raise UsageError(
@@ -85,9 +85,9 @@ def exclude(
     return Exit.OK
 
 
-def _exclusion(named: str, where: str = "") -> str:
+def _exclusion(named: str, where: str = "", *, is_new: bool) -> str:
     try:
-        return exclusion_of(named)
+        return exclusion_of(named, is_new=is_new)
     except UnusableUrl as error:
         raise UsageError(one_line(f"{where}{named[:100]!r}: no host, domain or pattern: {error}")) from error
 

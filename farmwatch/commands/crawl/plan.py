@@ -54,7 +54,7 @@ def plan(
     if json:
         put_json(msgspec.to_builtins(planned))
         return Exit.OK
-    for text in _lines(planned, config):
+    for text in _lines(planned, config, hits is not None):
         put_wrapped(text, "  ")
     return Exit.OK
 
@@ -70,12 +70,12 @@ def _measured(config: Config, now_ms: int) -> tuple[RateLine | None, SiteFigures
     return max(lines, key=lambda line: line.scored_sites), figures, {row.site for row in rows}
 
 
-def _lines(planned: FurtherSites, config: Config) -> Iterator[str]:
+def _lines(planned: FurtherSites, config: Config, is_of_files: bool) -> Iterator[str]:
     figures, at = planned.figures, f"the {config.rate.confidence:.0%} interval"
     further, now = counted(planned.sites, "further site"), planned.half_width_now
     scored = counted(planned.scored_sites_now, "site")
     if not planned.sites:
-        yield "no further site is needed" if now is not None else "no further site: the log has them all"
+        yield "no further site: the log has all sites of the files" if is_of_files else "no further site is needed"
         return
     if now is None:
         yield f"{further} would give {at} of the share a half width of {planned.half_width:.1%} at best"

@@ -29,6 +29,7 @@ _EVERY_S = 2.0
 _BROKER_SLOWER = 5  # there each look is a hundred requests
 _START_S = 30.0  # until a role without a process is wrong
 _FILE = "up.log"
+_MOST_BYTES = 10_000_000  # of the file when `up` starts; above it, the file is kept as up.log.1 until the next time
 _TAIL_BYTES, _TAIL_LINES = 4096, 8
 
 
@@ -40,23 +41,26 @@ def up_screen(config: Config, roles: Sequence[Role], stop: threading.Event) -> I
     """
     file = names_folder(config) / _FILE
     make_private(file.parent)
+    head = [address(config)] if Role.CONSOLE in roles else []  # alone, for it takes the line
+    foot = [f"log    {file}"]
     over = threading.Event()
     kept = [os.dup(number) for number in (1, 2)]
-    with os.fdopen(os.dup(2), "w") as terminal:
+    terminal = os.fdopen(os.dup(2), "w")
+    drawing = threading.Thread(target=_draw, args=(config, terminal, head, foot, stop, over), name="screen")
+    try:
         begun = _redirect(file)
         start_logging(role="supervisor")  # as in a file, from here on
-        head = [address(config)] if Role.CONSOLE in roles else []  # alone, for it takes the line
-        foot = [f"log    {file}"]
-        drawing = threading.Thread(target=_draw, args=(config, terminal, head, foot, stop, over), name="screen")
         drawing.start()
-        try:
-            yield lambda: _tail(file, begun)
-        finally:
-            over.set()
+        yield lambda: _tail(file, begun)
+    finally:
+        over.set()
+        if drawing.is_alive():
             drawing.join()
-            for number, original in zip((1, 2), kept, strict=True):
-                os.dup2(original, number)
-                os.close(original)
+        for number, original in zip((1, 2), kept, strict=True):
+            os.dup2(original, number)
+            os.close(original)
+        with suppress(OSError):  # the terminal is gone
+            terminal.close()
 
 
 def address(config: Config) -> str:
@@ -72,6 +76,8 @@ def _redirect(file: Path) -> int:
     """Send standard output and error of this process and its children to the file; returns its size so far."""
     sys.stdout.flush()
     sys.stderr.flush()
+    if file.exists() and file.stat().st_size > _MOST_BYTES:
+        file.replace(f"{file}.1")
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for number in (1, 2):
         os.dup2(descriptor, number)
@@ -87,16 +93,16 @@ def _draw(
     from rich.live import Live
     from rich.text import Text
 
-    with Live(console=Console(file=terminal), auto_refresh=False) as live:
+    live = Live(console=Console(file=terminal), auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
 
-        def show(lines: list[str]) -> None:
-            end = ["draining; Ctrl-C again ends it at once"] if stop.is_set() else []
-            live.update(Text("\n".join([*head, *lines, *foot, *end])), refresh=True)
+    def show(lines: list[str]) -> None:
+        end = ["draining; Ctrl-C again ends it at once"] if stop.is_set() else []
+        live.update(Text("\n".join([*head, *lines, *foot, *end])), refresh=True)
 
+    with suppress(OSError), live:  # the terminal is gone: the signal of that ends the roles
         show(["starting"])
         while not over.wait(_EVERY_S):
-            with suppress(OSError):  # the terminal is gone: the signal of that ends the roles
-                _follow(config, show, stop, over)
+            _follow(config, show, stop, over)
 
 
 def _follow(config: Config, show: Callable[[list[str]], None], stop: threading.Event, over: threading.Event) -> None:
@@ -115,6 +121,8 @@ def _follow(config: Config, show: Callable[[list[str]], None], stop: threading.E
                 show(lines)
     except FarmwatchError as error:
         show([one_line(error)[:WIDTH]])
+    except Exception as error:  # noqa: BLE001 - the roles go on; this may be the terminal's end, then `show` raises
+        show([f"the screen failed, the log file goes on: {one_line(repr(error))}"[:WIDTH]])
 
 
 def _tail(file: Path, begun: int) -> list[str]:

@@ -19,6 +19,7 @@ from crawler.web.exclusions import Exclusions, exclusion_of, is_boundless, reach
         ("casino*", ["casino.org", "casino24.example.com"], ["my-casino.org"]),
         ("192.0.2.1", ["192.0.2.1"], ["192.0.2.11"]),
         ("[2001:db8::1]", ["[2001:db8::1]"], ["[2001:db8::11]"]),
+        ("localhost", ["localhost"], ["localhost.example.com"]),
     ],
 )
 def test_what_is_covered(exclusion: str, covered: list[str], others: list[str]) -> None:
@@ -31,9 +32,10 @@ def test_names_are_spelled_as_the_log_spells_them() -> None:
     """Capitals, Unicode, URLs and a trailing dot lead to the same host; anything but a host is refused."""
     given = ["Example.COM", "https://example.com/a?b", "example.com.", "*.Example.com.", "bücher.example"]
     assert [exclusion_of(name) for name in given] == [*["example.com"] * 3, "*.example.com", "xn--bcher-kva.example"]
-    for name in ("", "a b", "*.a b", "*/x", "[a*]", "*.exämple.com"):
+    for name in ("", "a b", "*.a b", "*/x", "[a*]", "*.exämple.com", "com"):
         with pytest.raises(UnusableUrl):
             exclusion_of(name)
+    assert exclusion_of("COM", is_new=False) == "com"  # it can be removed from an older log
 
 
 @pytest.mark.parametrize("pattern", ["*", "**", "*.*", "*.com", "*com", "casino*", "*.co.uk", "*example.com", "a*.org"])

@@ -16,6 +16,7 @@ from scoring.estimate.reviewed_share import Review
 from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.log.contract import Output, partition_of
 from stream.opening import open_log
+from stream.processing.heartbeat import HEADER, travelling
 from stream.schema.records import Page, SiteState, encode
 from stream.schema.topics import PAGES, SITES
 from stream.text.user_errors import Exit
@@ -109,7 +110,8 @@ def test_without_a_log_the_best_case_and_averages_are_named(farmwatch: Runner, t
 
 
 def put(url: str, number: int, pages: int = 9) -> None:
-    """Sites with their rows, each with so many pages, two seconds apart, and one URL that was not asked."""
+    """Sites with their rows, each with so many pages, two seconds apart, and one URL that was not asked, and
+    heartbeats."""
     outputs = []
     for n, row in enumerate(rows(number, np.random.default_rng(3))):
         key, partition = row.site.encode(), partition_of(row.site, PARTITIONS)
@@ -125,6 +127,7 @@ def put(url: str, number: int, pages: int = 9) -> None:
                 outcome="fetched" if visit < pages else "refused",
             )
             outputs.append(Output(PAGES, partition, key, encode(page)))
+    outputs += [travelling(PAGES, n % PARTITIONS, {HEADER: "1"}) for n in range(3000)]
     with closing(open_log(url)) as log:
         log.append(outputs)
 
@@ -136,6 +139,9 @@ def test_the_log_replaces_the_averages(farmwatch: Runner, finished: str, tmp_pat
     asked = ("crawl", "plan", "--log", finished)
     found = farmwatch(*asked, "--sites", "10000", "--json").json
     assert rate["undecided"] >= 120
+    with closing(open_log(finished)) as log:
+        held = sum(size.bytes for size in log.sizes(list(log.topics())).values())
+    assert found["figures"]["disk_bytes"] == pytest.approx(held / found["figures"]["sites"])  # heartbeats are no pages
     assert found["half_width_now"] == pytest.approx((rate["high"] - rate["low"]) / 2)
     assert found["scored_sites_now"] == rate["scored_sites"]
     figures = found["figures"]
@@ -149,6 +155,8 @@ def test_the_log_replaces_the_averages(farmwatch: Runner, finished: str, tmp_pat
     known = farmwatch("sites", "--json", "--log", finished).out.splitlines()[-1]
     hits.write_text(f"url\nhttps://{json.loads(known)['site']}/a\nhttps://new.example/\nhttps://new.example/b\n")
     assert farmwatch(*asked, "--hits", hits, "--json").json["sites"] == 1
+    hits.write_text(f"url\nhttps://{json.loads(known)['site']}/a\n")
+    assert farmwatch(*asked, "--hits", hits).out == "no further site: the log has all sites of the files\n"
 
 
 def test_a_small_log_says_that_it_is_too_small(farmwatch: Runner, finished: str) -> None:

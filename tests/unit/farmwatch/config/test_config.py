@@ -23,6 +23,7 @@ from farmwatch.config.layers import (
     settings_of,
 )
 from stream.text.user_errors import ConfigError
+from tests.support.paths import ROOT
 
 
 def _file(folder: Path, text: str) -> Path:
@@ -103,24 +104,48 @@ def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
         load(tmp_path / "absent.toml", (), {})
 
 
+_LEAVE_OUT = "leave it out, it is not to be set any more"
+
+
 @pytest.mark.parametrize(
-    ("table", "line", "path", "mend"),
+    ("text", "path", "mend"),
     [
-        ("retention", "pages_days = 9", "retention.pages_days", "write it into the table retention.days"),
-        ("search.brave", "count = 9", "search.brave.count", "leave it out, it is not to be set any more"),
-        ("search.brave", "key_env = 'A'", "search.brave.key_env", "such as BRAVE_API_KEY"),
-        ("crawl", "robots_ttl_s = 9", "crawl.robots_ttl_s", "leave it out, it is not to be set any more"),
+        ("[retention]\npages_days = 9", "retention.pages_days", "write it into the table retention.days"),
+        ("[search.brave]\ncount = 9", "search.brave.count", _LEAVE_OUT),
+        ("[search.brave]\nkey_env = 'A'", "search.brave.key_env", "such as BRAVE_API_KEY"),
+        ("[search.mojeek]\nkey_file = 'A'", "search.mojeek", "[search.json_http.mojeek]"),
+        ("[search.marginalia]\npages = 2", "search.marginalia", "[search.json_http.marginalia]"),
+        ("[crawl]\nrobots_ttl_s = 9", "crawl.robots_ttl_s", _LEAVE_OUT),
+        ("[up]\ndrain_s = 9", "up", "killed 10 s after loop.drain_s"),
+        ("[tally.gaussian]\nclip = 9", "tally.gaussian", _LEAVE_OUT),
     ],
 )
-def test_a_former_setting_says_what_to_do(tmp_path: Path, table: str, line: str, path: str, mend: str) -> None:
-    """A setting that is gone is an error in a file and a flag, a warning for a variable, each with what to do."""
+def test_a_former_setting_says_what_to_do(tmp_path: Path, text: str, path: str, mend: str) -> None:
+    """A setting or a table that is gone is an error in a file, a flag and a variable, each with what to do."""
     with pytest.raises(ConfigError, match=re.escape(f"{path}: unknown key (in")) as told:
-        load(_file(tmp_path, f"[{table}]\n{line}\n"), (), {})
+        load(_file(tmp_path, text), (), {})
     assert mend in str(told.value) and "\n" not in str(told.value)
-    with pytest.raises(ConfigError, match=mend):
-        from_flags(Config, [f"{path}=9"])
-    _, (warning,) = from_environment(Config, {"FARMWATCH_" + path.replace(".", "_").upper(): "9"})
-    assert mend in warning
+    setting = f"{path}.{text.split()[1]}" if path in text else path
+    with pytest.raises(ConfigError, match=re.escape(mend)):
+        from_flags(Config, [f"{setting}=9"])
+    with pytest.raises(ConfigError, match=re.escape(mend)):
+        from_environment(Config, {"FARMWATCH_" + setting.replace(".", "_").upper(): "9"})
+
+
+def test_each_setting_that_the_changelog_calls_removed_says_what_to_do() -> None:
+    """The names with a table in the section Removed are former settings, and no setting of today is one."""
+    removed = (ROOT / "CHANGELOG.md").read_text().partition("### Removed")[2].partition("### Fixed")[0]
+    names = set(re.findall(rf"`((?:{'|'.join(Config.__struct_fields__)}|up)\.[a-z_.]+)`", removed))
+    kafka = ("unavailable_after_s", "fetch_max_wait_s", "retry_backoff_s", "tombstones_kept_s", "local_state_max_age_s")
+    measure = ("chunk_mode", "retry_link_code_share", "max_text_bytes", "recycle_pages", "site_cache_bytes")
+    names |= {f"kafka.{name}" for name in kafka} | {f"measure.{name}" for name in measure}
+    names -= settings_of(Config).keys()  # named there as what replaces one
+    assert len(names) > 80
+    for name in names:
+        with pytest.raises(ConfigError, match=r"unknown key .*; (leave it out|the variable has its own name)"):
+            from_flags(Config, [f"{name}=9"])
+    for name in settings_of(Config):
+        assert from_environment(Config, {"FARMWATCH_" + name.replace(".", "_").upper(): "9"})[0]
 
 
 def test_an_unknown_variable_is_a_warning_with_the_nearest_name() -> None:
