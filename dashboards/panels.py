@@ -201,8 +201,9 @@ _SCORING = (
 _LOG = (
     Panel("How large is the log?", "By the first word of topic names; on Kafka, of one replica.", "bytes", _by("topic",
           "farmwatch_log_bytes", "max"), overview=True),
-    Panel("When is the disk full?", "At the pace of the last day.", "s", _one("farmwatch:disk:seconds_left",
-          "{{folder}} {{instance}}"), "DiskForecast", overview=True),
+    Panel("When is the disk full?", "At the pace of the last day, within a year.", "s",
+          _one("farmwatch:disk:seconds_left < @365d seconds", "{{folder}} {{instance}}"),
+          "DiskForecast", overview=True),
     Panel("Which records were dead-lettered?", "Dead letters in an hour, by stage and error.", "short",
           _one("farmwatch:dead_letters:increase1h", "{{stage}} {{reason}}"), "DeadLetters", overview=True),
     Panel("How much disk is free?", "As each process sees it.", "bytes", _by("folder, instance",
