@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farmwatch.share.site_lines import SITE_COLUMNS, verdict_words
 from farmwatch.tables.columns import Column
 from farmwatch.tables.listing import Listing
+from stream.schema.vocabulary import SiteClass
 from stream.text.user_errors import FarmwatchError, UsageError
 
 
@@ -118,6 +120,12 @@ def test_a_table_has_words_for_people_and_a_file_those_of_the_record(capsys: pyt
     for refused in ("verdict=opne", "verdict>open"):
         with pytest.raises(UsageError, match=f"verdict takes {takes}, not "):
             Listing(where=[refused]).of(columns)
+
+
+def test_conditions_take_each_word_for_a_verdict() -> None:
+    """The words of the column are those that a table of sites has, and no others."""
+    (column,) = [column for column in SITE_COLUMNS if column.name == "verdict"]
+    assert {*column.words} == {verdict_words(verdict, scored) for verdict in SiteClass for scored in (0, 1)}
 
 
 def test_totals_are_of_all_chosen_rows_whatever_the_limit(capsys: pytest.CaptureFixture[str]) -> None:
