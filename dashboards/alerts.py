@@ -93,8 +93,7 @@ RECORDINGS = (
     ),
     Recording(
         "farmwatch:disk:seconds_left",
-        "min by (instance, folder) (farmwatch_disk_free_bytes"
-        " / clamp_min(-1 * deriv(farmwatch_disk_free_bytes[@1d]), 1))",
+        "min by (instance, folder) (farmwatch_disk_free_bytes / (-1 * deriv(farmwatch_disk_free_bytes[@1d]) > 0))",
     ),
 )
 

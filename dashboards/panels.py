@@ -68,9 +68,9 @@ _JOBS = '{job=~"farmwatch.*"}'
 # fmt: off
 _ANSWER = (
     Panel("What share of the sites is written by language models?",
-          "Of sites with a scored article; low and high bound it at one look, look_low and look_high at every look.", "percentunit",
-          _by(f"bound, {_VERSIONS}", 'farmwatch_share{source="$source",@run,definition="sites"} @live', "max"),
-          overview=True),
+          "Of sites with a scored article; low and high bound it at one look, look_low and look_high at every look.",
+          "percentunit", _by(f"bound, {_VERSIONS}",
+          'farmwatch_share{source="$source",@run,definition="sites"} @live', "max"), overview=True),
     Panel("On how many sites does it rest?", "Sites with a scored article.", "short", _by(_VERSIONS,
           'farmwatch_share_sites{source="$source",@run,definition="sites"} @live', "max"), overview=True),
     Panel("How are sites judged?", "All sites by verdict, also those without a scored article.", "short",
@@ -79,9 +79,11 @@ _ANSWER = (
           "1: yes, against a day of the last year; false in at most 5% of years.", "short", _by("detector, ruleset",
           "farmwatch_share_changed{@run} @live", "max"), "ShareChanged", overview=True, stat=True, red_from=1),
     Panel("Does it matter what is counted?", "The share of sites, domains, results and results by rank; all sources.",
-          "percentunit", _by(f"definition, bound, {_VERSIONS}", 'farmwatch_share{source="all",bound!~"look_.*",@run} @live', "max")),
+          "percentunit", _by(f"definition, bound, {_VERSIONS}",
+          'farmwatch_share{source="all",bound!~"look_.*",@run} @live', "max")),
     Panel("Do the sources of hits differ?", "The share of sites, by source.", "percentunit",
-          _by(f"source, bound, {_VERSIONS}", 'farmwatch_share{source!="all",bound!~"look_.*",@run,definition="sites"} @live', "max")),
+          _by(f"source, bound, {_VERSIONS}",
+          'farmwatch_share{source!="all",bound!~"look_.*",@run,definition="sites"} @live', "max")),
     Panel("How many sites share a template?",
           "By rank, 1: the template of most sites; all: sites with any, of at most 50,000 templates."
           " `farmwatch lab templates groups` lists them.",
@@ -199,8 +201,9 @@ _SCORING = (
 _LOG = (
     Panel("How large is the log?", "By the first word of topic names; on Kafka, of one replica.", "bytes", _by("topic",
           "farmwatch_log_bytes", "max"), overview=True),
-    Panel("When is the disk full?", "At the pace of the last day.", "s", _one("farmwatch:disk:seconds_left",
-          "{{folder}} {{instance}}"), "DiskForecast", overview=True),
+    Panel("When is the disk full?", "At the pace of the last day, within a year.", "s",
+          _one("farmwatch:disk:seconds_left < @365d seconds", "{{folder}} {{instance}}"),
+          "DiskForecast", overview=True),
     Panel("Which records were dead-lettered?", "Dead letters in an hour, by stage and error.", "short",
           _one("farmwatch:dead_letters:increase1h", "{{stage}} {{reason}}"), "DeadLetters", overview=True),
     Panel("How much disk is free?", "As each process sees it.", "bytes", _by("folder, instance",

@@ -12,6 +12,7 @@ from cyclopts import CycloptsError
 
 from farmwatch.terminal.messages import OUT_OF_PROCESSES, message
 from stream.text.user_errors import Exit, FarmwatchError
+from stream.text.wording import one_line
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -34,14 +35,15 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    from farmwatch.commands.cli import run_command
+    from farmwatch.commands.cli import in_words, run_command
 
     try:
         # a lone hyphen would be taken for an option; `farmwatch.terminal.jsonl.binary_input` knows both names
         code = run_command(["/dev/stdin" if argument == "-" else argument for argument in arguments])
         return Exit.OK if code is None else int(code)
-    except CycloptsError:
-        return Exit.USAGE  # cyclopts has printed the message
+    except CycloptsError as error:
+        message(f"farmwatch: {one_line(in_words(error))}")
+        return Exit.USAGE
     except FarmwatchError as error:
         from farmwatch.terminal.remedies import in_full
 

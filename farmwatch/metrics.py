@@ -38,8 +38,8 @@ SITES = gauge(
 SITES_EXPIRED = gauge("sites_expired", "Sites whose newest verdict is too old to count.", ("run", "ruleset"))
 SHARE = gauge(
     "share",
-    "Share of LLM sites among these sites with scored articles, with its interval (low, high) and that for repeated looks"
-    " (look_low, look_high); by the method direct or ppi it has a point.",
+    "Share of LLM sites among these sites with scored articles, with its interval (low, high) and that for repeated"
+    " looks (look_low, look_high); by the method direct or ppi it has a point.",
     ("run", "ruleset", "detector", "source", "definition", "method", "bound"),
 )
 SHARE_SITES = gauge(

@@ -139,13 +139,13 @@ class AuditReport:
         """The report in one line."""
         if not self.ok:
             unreadable = sum(record.state == "broken" for record in self.unreadable)
-            missing, lost = len(self.broken) - unreadable, sum(lost.records for lost in self.lost)
-            faults = (
-                [f"{counted(missing, 'record')} {'is' if missing == 1 else 'are'} unaccounted for"] if missing else []
-            )
-            faults += [f"{counted(unreadable, 'record')} cannot be read"] if unreadable else []
-            faults += [f"{counted(lost, 'record')} removed by retention before being read"] if lost else []
-            return ", ".join([*faults, *([] if all(rate.ok for rate in self.rates) else ["the share differs"])])
+            faults = {
+                "unaccounted for": len(self.broken) - unreadable,
+                "unreadable": unreadable,
+                "removed by retention before being read": sum(lost.records for lost in self.lost),
+            }
+            said = [f"{counted(number, 'record')} {fault}" for fault, number in faults.items() if number]
+            return ", ".join([*said, *([] if all(rate.ok for rate in self.rates) else ["the share differs"])])
         if self.settled:
             unprovable = sum(step.unprovable for step in self.steps.values())
             return f"clean; {counted(unprovable, 'row')} unprovable" if unprovable else "clean"

@@ -6,11 +6,10 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from cyclopts import App, CycloptsPanel, Group, Parameter
+from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 
 from farmwatch.terminal.messages import program_version
 from stream.text.user_errors import UsageError
-from stream.text.wording import escaped
 
 _Command = tuple[str, str] | dict[str, tuple[str, str]]
 _COMMANDS: dict[
@@ -115,7 +114,6 @@ app = App(
     help_epilogue="Exit codes: 0 ok, 1 a problem was found, 2 usage or configuration, 3 something needed is not there.",
     version_flags=["--version"],
     suppress_keyboard_interrupt=False,  # `farmwatch.__main__` gives it its exit code
-    error_formatter=lambda error: CycloptsPanel(escaped(str(error))),
     help_format="plaintext",  # rich's imports for Markdown take a sixth of the time of --help
     default_parameter=Parameter(show_default=lambda value: value or None),  # no default is shown for "", [] and False
 )
@@ -130,7 +128,16 @@ def run_command(arguments: Sequence[str]) -> Any:
             if any(argument.partition("=")[0] == earlier for argument in arguments):
                 raise UsageError(f"`farmwatch {command}` has no {earlier}: write {moved[earlier]}")
     describe(arguments)
-    return app(arguments, exit_on_error=False, result_action="return_value")
+    return app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+
+
+def in_words(error: CycloptsError) -> str:
+    """What is wrong with a command line, and which help says what is right."""
+    said = str(error).removesuffix(".")
+    if isinstance(error, UnusedCliTokensError):
+        said = f"{', '.join(error.unused_tokens or ())}: not known here"
+    command = " ".join(["farmwatch", *(error.command_chain or ()), "--help"])
+    return f"{said}; see `{command}`"
 
 
 def describe(arguments: Sequence[str]) -> None:

@@ -6,16 +6,13 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 from urllib.parse import urlencode
 
 from crawler.web.exclusions import exclusion_of, is_boundless
 from crawler.web.urls import site_of
-from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
-from farmwatch.console.jobs import FORGET, Jobs, Say
-from farmwatch.console.replays import Replays
-from farmwatch.console.run_pages import RunPages
+from farmwatch.console.jobs import FORGET, Say
+from farmwatch.console.views import Console
 from farmwatch.crawl.orders import order_exclusions, order_pause
 from farmwatch.terminal.remedies import in_full
 from farmwatch.upkeep.forgetting import forget_hosts
@@ -40,49 +37,40 @@ _CALLED = re.compile("[a-z0-9-]{1,24}")
 ALREADY = "already=1"  # field of the next address: another browser or command was quicker
 
 
-class Desk(NamedTuple):
-    """What the forms work with."""
-
-    config: Config
-    jobs: Jobs
-    replays: Replays
-    runs: RunPages
-
-
 Form = Mapping[str, str]
-Action = Callable[[Desk, Form], str]  # -> where the browser goes next
+Action = Callable[[Console, Form], str]  # -> where the browser goes next
 
 
-def pause_crawl(desk: Desk, form: Form) -> str:
+def pause_crawl(console: Console, form: Form) -> str:
     """As `farmwatch crawl pause` and `resume`."""
-    changed = order_pause(desk.config, _why(form), on=_one_of(form, "order", "pause", "resume") == "pause")
+    changed = order_pause(console.config, _why(form), on=_one_of(form, "order", "pause", "resume") == "pause")
     return "/crawl" if changed is not None else f"/crawl?{ALREADY}"
 
 
-def exclude(desk: Desk, form: Form) -> str:
+def exclude(console: Console, form: Form) -> str:
     """As `farmwatch crawl exclude`; a pattern of several domains is left to it. Raises UnusableUrl, UsageError."""
     on = _one_of(form, "order", "exclude", "remove") == "exclude"
     name = exclusion_of(form.get("name", "")[:253], is_new=on)
     if on and is_boundless(name):
         raise UsageError(f"{name} reaches beyond one domain: `farmwatch crawl exclude {name} --yes`, if you mean that")
-    changed = order_exclusions(desk.config, [(name, _why(form))], on=on)
+    changed = order_exclusions(console.config, [(name, _why(form))], on=on)
     return "/crawl" if changed else f"/crawl?{ALREADY}"
 
 
-def forget(desk: Desk, form: Form) -> str:
+def forget(console: Console, form: Form) -> str:
     """As `farmwatch crawl forget`, of one host whose name was typed twice. Raises UnusableUrl, UsageError."""
     host, again = (site_of(f"http://{form.get(name, '').strip()[:253]}/") for name in ("host", "again"))
     if again != host:
         raise UsageError(f"to remove all of {host} for ever, type its name in both fields")
 
     def work(say: Say) -> str:
-        return forget_hosts(desk.config, [host], say, sure=True).text(desk.config.crawl.warc_folder)
+        return forget_hosts(console.config, [host], say, sure=True).text(console.config.crawl.warc_folder)
 
-    begun = desk.jobs.start((FORGET, host), f"Forgetting {host}", work)
+    begun = console.jobs.start((FORGET, host), f"Forgetting {host}", work)
     return "/crawl" if begun else f"/crawl?{ALREADY}"
 
 
-def settle_letters(desk: Desk, form: Form) -> str:
+def settle_letters(console: Console, form: Form) -> str:
     """As `farmwatch log dead retry` and `drop` of the open letters of a stage, run and reason."""
     retry = _one_of(form, "order", "retry", "drop") == "retry"
     group = tuple(form.get(name, "") for name in ("stage", "run", "reason"))
@@ -91,15 +79,15 @@ def settle_letters(desk: Desk, form: Form) -> str:
         is_open = stored.state is LetterState.OPEN and not (retry and stored.letter.expired)
         return is_open and (stored.letter.stage, shown_run(stored.letter.run), stored.letter.reason) == group
 
-    with opened(desk.config, write=True) as log:
+    with opened(console.config, write=True) as log:
         settled = settle(log, wanted, retry=retry)
     return f"/letters?settled={settled.count}&refused={settled.refused.total()}"
 
 
-def settle_letter(desk: Desk, form: Form) -> str:
+def settle_letter(console: Console, form: Form) -> str:
     """As `farmwatch log dead retry` and `drop` of one letter. Raises LetterRefused, NotFound, UsageError."""
     retry, letter = _one_of(form, "order", "retry", "drop") == "retry", form.get("id", "")
-    with opened(desk.config, write=True) as log:
+    with opened(console.config, write=True) as log:
         chosen = existing_letter(log, letter).id
         settled = settle(log, lambda stored: stored.id == chosen, retry=retry)
     if settled.refused:
@@ -107,7 +95,7 @@ def settle_letter(desk: Desk, form: Form) -> str:
     return f"/letter?id={chosen}"
 
 
-def replay(desk: Desk, form: Form) -> str:
+def replay(console: Console, form: Form) -> str:
     """As `farmwatch replay` with a shipped ruleset or with the text of one, or with the name of a run that stopped.
 
     Raises UsageError, NotFound, RunRefused, BadRuleset, and as `plan`.
@@ -115,9 +103,9 @@ def replay(desk: Desk, form: Form) -> str:
     name, text, why = form.get("run") or None, form.get("text", ""), one_line(_why(form))
     if len(text) > _LONGEST_RULESET:
         raise UsageError(f"a ruleset of more than {_LONGEST_RULESET} characters")
-    with opened(desk.config, write=True) as log, TemporaryDirectory() as folder:
+    with opened(console.config, write=True) as log, TemporaryDirectory() as folder:
         control = Control(log)
-        if name and (desk.replays.has(name) or state_of(log, control, find_run(control, name)) == RunStatus.RUNNING):
+        if name and (console.replays.has(name) or state_of(log, control, find_run(control, name)) == RunStatus.RUNNING):
             return f"/runs?{ALREADY}"
         ruleset = form.get("ruleset") or None
         if ruleset and ("/" in ruleset or ruleset.endswith(".toml")):
@@ -132,50 +120,44 @@ def replay(desk: Desk, form: Form) -> str:
             file.write_text(text.replace("\r\n", "\n"), encoding="utf-8")
             ruleset = str(file)
         try:
-            planned = plan(log, control, desk.config, ReplayRequest(ruleset, name=name, why=why))
+            planned = plan(log, control, console.config, ReplayRequest(ruleset, name=name, why=why))
         except BadRuleset as error:
             raise UsageError(in_full(error).replace(f"{folder}/", "")) from error
-        refuse_unfit(log, desk.config, planned)
+        refuse_unfit(log, console.config, planned)
         same = [run.shown for run in control.runs.values() if run.digest == planned.run.digest]
-        if not name and any(map(desk.replays.has, same)):
+        if not name and any(map(console.replays.has, same)):
             return f"/runs?{ALREADY}"
         try:
             run = begin(log, planned)
         except RunAlreadyBegun:
             return f"/runs?{ALREADY}"
-    desk.replays.start(run.shown)
+    console.replays.start(run.shown)
     return "/runs"
 
 
-def cancel_replay(desk: Desk, form: Form) -> str:
+def cancel_replay(console: Console, form: Form) -> str:
     """As `farmwatch runs cancel`. Raises NotFound, RunRefused."""
-    with opened(desk.config, write=True) as log:
+    with opened(console.config, write=True) as log:
         cancel(log, find_run(Control(log), form.get("run", "")).name)
     return "/runs"
 
 
-def make_live(desk: Desk, form: Form) -> str:
+def make_live(console: Console, form: Form) -> str:
     """As `farmwatch cutover`, from the live run that the page showed. Raises NotFound, CutoverRefused, OtherCutover."""
     back = _one_of(form, "order", "live", "back") == "back"
     to, number = "" if back else form.get("run", "") or "live", form.get("number", "")[:9]
     seen = int(number) if number.isdecimal() else -1
     request = CutoverRequest(to, operator(), one_line(_why(form)), seen=seen)
-    with opened(desk.config, write=True) as log:
-        cut_over(log, request, check_run=lambda run: require_site_method(desk.config, run))
+    with opened(console.config, write=True) as log:
+        cut_over(log, request, check_run=lambda run: require_site_method(console.config, run))
     return "/runs"
 
 
-def label(desk: Desk, form: Form) -> str:
+def label(console: Console, form: Form) -> str:
     """As a key of `farmwatch review label`. Raises NotFound, UsageError, Working."""
-    changed = desk.runs.labels.add(form)
+    changed = console.runs.labels.add(form)
     shown = {name: form[name] for name in ("of", "a", "b", "by", "after", "at") if name in form}
     return f"/label?{urlencode(shown)}" + ("" if changed else f"&{ALREADY}")
-
-
-def draw(desk: Desk, form: Form) -> str:
-    """As `farmwatch review draw`. Raises UsageError, FarmwatchError."""
-    desk.runs.labels.draw(form)
-    return "/label?of=review"
 
 
 ACTIONS: Mapping[str, Action] = {
@@ -188,7 +170,6 @@ ACTIONS: Mapping[str, Action] = {
     "/runs/cancel": cancel_replay,
     "/runs/cutover": make_live,
     "/label": label,
-    "/label/draw": draw,
 }
 
 

@@ -22,7 +22,7 @@ from yarl import URL
 
 from crawler.errors import UnusableUrl
 from farmwatch.console.access import Access, Handler, secured
-from farmwatch.console.actions import ACTIONS, Action, Desk
+from farmwatch.console.actions import ACTIONS, Action
 from farmwatch.console.drawings import DRAWINGS, Drawing, reason_parts, saved, static_text, verdict_parts
 from farmwatch.console.jobs import Working
 from farmwatch.console.live import PATH as EVENTS
@@ -105,7 +105,7 @@ def application(console: Console, access: Access, request_s: float = _REQUEST_S)
     get(EVENTS, events(console.version, console.stopped))
     post("/token", partial(_take_token, access, templates))
     for path, action in ACTIONS.items():
-        post(path, partial(_act, action, console.desk, access, templates, views))
+        post(path, partial(_act, action, console, access, templates, views))
     other("/{other:.*}", _no_page)
     return app
 
@@ -141,10 +141,11 @@ async def _guarded(
         if why := access.refusal(request):
             return web.Response(status=403, text=f"refused: {why}\n")
         _require_text(request.raw_path, *request.query, *request.query.values())
-        if request.method == "GET" and (token := request.query.get("token")) is not None and access.opens(token):
+        token, is_known = request.query.get("token"), access.is_known(request)
+        if request.method == "GET" and token is not None and (is_known or access.opens(token)):
             return access.let_in(str(request.rel_url.without_query_params("token")))
         is_open = request.path == "/token" or request.path.startswith("/static/")
-        if not is_open and not access.is_known(request):
+        if not is_open and not is_known:
             return _ask_for_token(templates, request)
         return await handler(request)
     except web.HTTPException as answer:
@@ -184,13 +185,18 @@ async def _take_token(access: Access, templates: Environment, request: web.Reque
 
 
 async def _act(
-    action: Action, desk: Desk, access: Access, templates: Environment, views: Mapping[str, View], request: web.Request
+    action: Action,
+    console: Console,
+    access: Access,
+    templates: Environment,
+    views: dict[str, View],
+    request: web.Request,
 ) -> web.Response:
     form = await _form(request)
     if not access.is_own_form(form.get("form_token", "")):
         return web.Response(status=403, text="refused: a form of another page\n")
     try:
-        where = await asyncio.to_thread(action, desk, form)
+        where = await asyncio.to_thread(action, console, form)
     except (FarmwatchError, UnusableUrl, Working) as error:
         return await _shown_again(views, templates, request, form, error)
     raise web.HTTPSeeOther(where)

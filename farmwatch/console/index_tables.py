@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 
 from msgspec.json import encode as to_json
 
@@ -139,24 +140,12 @@ def _take_features(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
 
 def _take_verdicts(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
     query = """
-        INSERT INTO page (site, page_id, url, partition, fetched_at, verdict, first_failed, failed, text_digest)
+        INSERT INTO page (site, page_id, url, fetched_at, verdict, first_failed, text_digest, partition, failed)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET verdict = excluded.verdict,
             first_failed = excluded.first_failed, failed = excluded.failed, text_digest = excluded.text_digest"""
     verdicts = list(records_of(VerdictHead, messages))
-    values = (
-        (
-            v.site,
-            v.page_id,
-            v.url,
-            m.partition,
-            v.fetched_at,
-            v.verdict,
-            v.first_failed,
-            to_json(v.failed),
-            v.text_digest,
-        )
-        for m, v in verdicts
-    )
+    of = attrgetter("site", "page_id", "url", "fetched_at", "verdict", "first_failed", "text_digest")
+    values = ((*of(verdict), message.partition, to_json(verdict.failed)) for message, verdict in verdicts)
     db.executemany(query, values)
     judged = ((verdict.site, verdict.page_id, message.offset) for message, verdict in verdicts)
     db.executemany("INSERT OR REPLACE INTO judged VALUES (?, ?, ?)", judged)

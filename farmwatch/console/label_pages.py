@@ -13,21 +13,19 @@ import msgspec
 
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
+from farmwatch.console.site_lists import number_in, one_of
 from farmwatch.labels.judgements import ANSWERS, LONGEST_NAME, Judgement, LabelSample, SamplePage, judgement, retraction
 from farmwatch.labels.labels_file import LabelsFile
-from farmwatch.labels.review import draw_review
 from farmwatch.labels.session import Session
 from farmwatch.runs.comparison_words import label_lines
 from farmwatch.upkeep.console_files import LABELS, REVIEW, REVIEW_LABELS
 from replay.compare.comparison import Comparison
-from scoring.estimate.reviewed_share import FEWEST_LABELS
 from stream.log.contract import Clock, Log
 from stream.log.private_folders import give_to_owner
 from stream.text.user_errors import FarmwatchError, NotFound, UsageError
 
 UNDO = "undo"
 _OF_REVIEW = {"of": "review"}
-_ARTICLES = 3  # of a drawn site
 Query = Mapping[str, str]
 Compared = Callable[[Query], Comparison]  # raises NotFound, Working
 
@@ -54,17 +52,16 @@ class LabelPages:
     def label(self, query: Query) -> dict[str, Any]:
         """A page of the sample without its verdicts: the one at `at`, or the next one after `after` without a label.
 
-        Raises NotFound, Working.
+        Raises NotFound, UsageError, Working.
         """
         sample = self._sample(query)
         pages, by = sample.pages, _person(query)
         with self._opened(sample.file) as labels:
             session, of_person = Session(pages, labels, by, self._clock), labels.of(by)
-            wanted = query.get("at", "")[:9]
-            after = query.get("after", "")[:9]
-            later = range(int(after) + 1, len(pages)) if after.isdecimal() else ()
+            wanted, after = number_in(query, "at"), number_in(query, "after")
+            later = () if after is None else range(after + 1, len(pages))
             following = (number for number in later if pages[number].fetch_id not in of_person)
-            at = int(wanted) if wanted.isdecimal() and int(wanted) < len(pages) else next(following, session.number)
+            at = wanted if wanted is not None and wanted < len(pages) else next(following, session.number)
             page = None if at is None else pages[at]
             said = "" if page is None else _words_of(of_person.get(page.fetch_id))
             return {
@@ -80,6 +77,7 @@ class LabelPages:
                 "counts": session.counts(),
                 "changes": [change._asdict() for change in session.changes()] if at is None else [],
                 "file": str(sample.file),
+                "drawn": str(self._review),
                 "in_force": bool(self._config.rate.review),
                 "already": bool(query.get("already")),
             }
@@ -104,23 +102,9 @@ class LabelPages:
             labels.add(retraction(page, by, now_ms) if is_undo else judgement(page, ANSWERS[answer], by, now_ms))
         return True
 
-    def draw(self, query: Query) -> None:
-        """Draw the sites of a review as `review draw` does; labels of a sample before stay. Raises UsageError."""
-        wanted = query.get("sites", "")[:6]
-        if not wanted.isdecimal() or int(wanted) < FEWEST_LABELS:
-            raise UsageError(f"sites: {FEWEST_LABELS} or more; 100 are a good start")
-        drawn = draw_review(self._log, self._config.rate, int(wanted), _ARTICLES, self._clock(), seed=self._clock())
-        if not drawn.lines:
-            raise UsageError("the articles of these sites are no longer in the log")
-        new = self._review.with_suffix(".new")
-        new.touch(0o600)
-        new.write_bytes(msgspec.json.Encoder().encode_lines(drawn.lines))
-        give_to_owner(new)
-        new.replace(self._review)
-
     def _sample(self, query: Query) -> _Sample:
         by = {"by": _person(query)} if query.get("by") else {}
-        if query.get("of") == "review":
+        if one_of(query, "of", ("", "review")):
             pages = LabelSample(self._review).pages if self._review.exists() and self._review.stat().st_size else []
             return _Sample(pages, _OF_REVIEW | by, self._review_labels)
         comparison = self._compared(query)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from crawler.web.urls import page_id, site_of
 from farmwatch.console.read_model import ReadModel
 from farmwatch.explain.not_measured import why_not_measured
-from farmwatch.explain.page_records import FoundPage, compared_with, newest_scores
+from farmwatch.explain.page_records import FoundPage, PageRecords, compared_with, newest_scores
 from stream.log.contract import Log
 from stream.processing.topic_reader import messages_at, records_of
 from stream.schema.records import Features, Page, R, Score, Verdict
@@ -18,8 +18,8 @@ from stream.text.user_errors import NotFound
 _NEAR, _NEAR_ON_BROKER = 32, 500  # offsets: reading so many costs less than a read of its own
 
 
-class IndexedRecords:
-    """The records of a page by its URL; see `PageRecords`."""
+class IndexedRecords(PageRecords):
+    """The records of a page by its URL, found by their offsets."""
 
     def __init__(self, model: ReadModel, log: Log, names: RunNames, url: str) -> None:
         """Raises UnusableUrl, and NotFound for a page that is not measured, or whose features left the log."""
@@ -34,19 +34,16 @@ class IndexedRecords:
         if features is None:
             raise NotFound(self._why(url, self.page()))
         before = compared_with(where.visits, features, at)
-        self.found = FoundPage(features, where.partition, at, before, names.features)
+        super().__init__(log, names, FoundPage(features, where.partition, at, before, names.features))
 
     def verdicts(self) -> list[Verdict]:
-        """See `PageRecords`."""
         return list(self._read(Verdict, self._names.verdicts, self.where.judged))
 
     def scores(self, text_digests: Collection[str]) -> dict[str, list[Score]]:
-        """See `PageRecords`."""
         at = self._model.scores_at(self.where.site, text_digests)
         return newest_scores(self._read(Score, SCORES, at), text_digests)
 
     def earlier(self) -> Iterator[Features]:
-        """See `PageRecords`."""
         return self._read(Features, self._names.features, self.found.earlier)
 
     def page(self) -> Page | None:

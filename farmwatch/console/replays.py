@@ -6,15 +6,10 @@ Those of a console that was killed finish their replays.
 from __future__ import annotations
 
 import subprocess
-import threading
-from collections import deque
 from collections.abc import Sequence
-
-import structlog
 
 from farmwatch.daemon.supervisor import this_program
 
-_log = structlog.get_logger()
 _END_S = 10.0  # for a replay to commit what it has
 
 
@@ -24,29 +19,16 @@ class Replays:
     def __init__(self, flags: Sequence[str] = ()) -> None:
         """`flags` give the processes the configuration of this one."""
         self._flags = flags
-        self._processes: dict[str, subprocess.Popen[str]] = {}
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, run: str) -> None:
-        """Work on this run in a process of its own."""
-        process = subprocess.Popen(
+        """Work on this run in a process of its own, whose errors are lines of this one."""
+        self._processes[run] = subprocess.Popen(
             [*this_program(), "replay", "--name", run, *self._flags],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
             start_new_session=True,  # Ctrl-C is for this process, which ends it
         )
-        self._processes[run] = process
-
-        def follow() -> None:
-            assert process.stderr is not None
-            with process.stderr as stream:
-                last = deque(stream, 1)
-            if code := process.wait():
-                _log.warning("replay_ended", run=run, code=code, said="".join(last).strip()[:300])
-
-        threading.Thread(target=follow, name="replay", daemon=True).start()
 
     def has(self, run: str) -> bool:
         """Whether a process of this run is there."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -43,23 +43,20 @@ TEMPLATES = ("templates",)  # the key of their groups
 _VERDICTS = ("", *STATES, DECIDED, *(kind for kind in SiteClass if kind not in STATES))
 _SUMS = SiteSums._fields[2:]
 _SOON_S = 0.01  # that a list waits for its totals
+_DIGITS = 9
 _WHOLE_S = 50.0  # that a file waits for the probabilities
 
 
+@dataclass(frozen=True, slots=True)
 class SiteLists:
     """Answers the requests for these pages."""
 
-    def __init__(
-        self,
-        log: Log,
-        config: Config,
-        model: ReadModel,
-        jobs: Jobs,
-        template_groups: Callable[[], TemplateGroups],
-        clock: Clock,
-    ) -> None:
-        self._log, self._config, self._model, self._jobs, self._clock = log, config, model, jobs, clock
-        self._template_groups = template_groups
+    _log: Log
+    _config: Config
+    _model: ReadModel
+    _jobs: Jobs
+    _template_groups: Callable[[], TemplateGroups]
+    _clock: Clock
 
     def sites(self, query: Query, limit: int = SITES_SHOWN) -> Data:
         """Sites that match, one screen of them; `after` names the last site of the screen before."""
@@ -70,7 +67,7 @@ class SiteLists:
             search=query.get("search", "").strip()[:253],
             verdict=one_of(query, "verdict", _VERDICTS),
             source=query.get("source", "")[:100],
-            least=int(wanted) if (wanted := query.get("least", "")[:6]).isdecimal() else 0,
+            least=number_in(query, "least") or 0,
         )
         label, sort = one_of(query, "label", ("", *Truth)), one_of(query, "sort", tuple(SORTS))
         reverse = one_of(query, "reverse", ("", "1"))
@@ -230,6 +227,14 @@ def _counts(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
     for name, number in pairs:
         counts[name] += number
     return dict(sorted(counts.items()))
+
+
+def number_in(query: Query, name: str) -> int | None:
+    """The whole number in a field of the address; None without one. Raises UsageError."""
+    value = query.get(name, "")
+    if value and not (value.isdecimal() and len(value) <= _DIGITS):
+        raise UsageError(f"{name}={value[:40]!r}: a whole number of up to {_DIGITS} digits")
+    return int(value) if value else None
 
 
 def one_of(query: Query, name: str, allowed: tuple[str, ...]) -> str:

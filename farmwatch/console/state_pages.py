@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from math import inf
@@ -15,13 +16,14 @@ from farmwatch.config.config import Config
 from farmwatch.console.jobs import DOCTOR, Jobs, Say
 from farmwatch.console.read_model import JUDGED, ReadModel
 from farmwatch.console.site_filter import DECIDED, SiteFilter, SiteSums
+from farmwatch.console.site_lists import number_in
 from farmwatch.crawl.orders import pause_in_words
 from farmwatch.doctor.checks import examine
 from farmwatch.doctor.status import DaemonStatus
 from farmwatch.terminal.messages import program_version
 from farmwatch.upkeep.disk_forecast import forecast_in_words, topic_growths
 from farmwatch.upkeep.letter_fields import existing_letter, letter_content
-from replay.rows.dead_letters import LetterGroup, LetterState, letter_groups, read_letters
+from replay.rows.dead_letters import NEWEST, LetterGroup, LetterState, letter_groups, older_letters, read_letters
 from replay.runs.run_rules import method_name
 from stream.log.contract import Clock, Log
 from stream.schema.control import Control
@@ -31,20 +33,16 @@ from stream.schema.topics import DEAD_LETTERS, RETRIES
 _LETTERS_S = 2.0  # for which they are shown again
 
 
+@dataclass(frozen=True, slots=True)
 class StatePages:
     """Answers the requests for these pages."""
 
-    def __init__(
-        self,
-        log: Log,
-        config: Config,
-        model: ReadModel,
-        jobs: Jobs,
-        read_status: Callable[[], DaemonStatus],
-        clock: Clock,
-    ) -> None:
-        self._log, self._config, self._model, self._jobs, self._clock = log, config, model, jobs, clock
-        self._read_status = read_status
+    _log: Log
+    _config: Config
+    _model: ReadModel
+    _jobs: Jobs
+    _read_status: Callable[[], DaemonStatus]
+    _clock: Clock
 
     def flow(self, _: Mapping[str, str]) -> dict[str, Any]:
         """What `farmwatch status` says, the pages left after each stage, and what became of the others."""
@@ -100,16 +98,15 @@ class StatePages:
         return forecast_in_words(self._config, growths, age_days, now_ms)
 
     def letters(self, query: Mapping[str, str]) -> dict[str, Any]:
-        """Dead letters by stage and reason, as `farmwatch log dead list` says them. Raises Working."""
+        """The newest dead letters by stage and reason, as `farmwatch log dead list` says them. Raises Working."""
         topics = self._log.topics()
         ends = [tuple(self._log.end(topic)) for topic in (DEAD_LETTERS, RETRIES) if topic in topics]
 
         def read(_: Say) -> list[LetterGroup]:
-            return letter_groups(read_letters(self._log))
+            return letter_groups(read_letters(self._log, newest=True))
 
         groups = self._jobs.result(("letters", *ends), "Reading the dead letters", read, _LETTERS_S)
-        done = {name: query.get(name, "")[:9] for name in ("settled", "refused")}
-        is_done = all(number.isdecimal() for number in done.values())
+        done = {name: number_in(query, name) for name in ("settled", "refused")}
         return {
             "letters": [
                 {
@@ -124,7 +121,9 @@ class StatePages:
                 }
                 for group in groups
             ],
-            "done": {name: int(done[name]) for name in done} if is_done else {},
+            "newest": NEWEST,
+            "older": older_letters(self._log),
+            "done": {} if None in done.values() else done,
         }
 
     def letter(self, query: Mapping[str, str]) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from crawler.web.exclusions import reach_of
 from farmwatch.canaries.lines import SAID, read_canary_lines
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
-from farmwatch.console.actions import Desk
 from farmwatch.console.history_marks import marks_of
 from farmwatch.console.jobs import FORGET, Found, Jobs, Say, Working
 from farmwatch.console.page_index import IndexedRecords
@@ -80,11 +79,10 @@ class Console:
         self.config, self.log_url, self.run = config, config.log.url, ""
         self._log, self._model, self._clock = log, model, clock
         self._forgotten = Forgotten(log)
-        self._jobs, replays = Jobs(), replays or Replays()
-        self.runs = RunPages(log, config, self._jobs, replays, clock)
-        self.state = StatePages(log, config, model, self._jobs, self._read_status, clock)
-        self.lists = SiteLists(log, config, model, self._jobs, self.template_groups, clock)
-        self.desk = Desk(config, self._jobs, replays, self.runs)
+        self.jobs, self.replays = Jobs(), replays or Replays()
+        self.runs = RunPages(log, config, self.jobs, self.replays, clock)
+        self.state = StatePages(log, config, model, self.jobs, self._read_status, clock)
+        self.lists = SiteLists(log, config, model, self.jobs, self.template_groups, clock)
         self.stopped = threading.Event()  # set when `follow` ends
         self._read = 0  # how often records were read
         self._orders = 0  # records of operators
@@ -102,7 +100,7 @@ class Console:
                     self._orders, live = orders, Control(self._log).live
                     self.run = live.shown if live else ""
                 if forgotten != (forgotten := self._forgotten.version):
-                    self._jobs.drop()
+                    self.jobs.drop()
                 self._read += is_away  # pages that could not be shown can be now
                 is_away = False
             except (FarmwatchError, sqlite3.Error) as error:
@@ -114,8 +112,8 @@ class Console:
 
     def version(self) -> int:
         """A number that changes when pages may: with records, orders, results of slow work, progress of replays."""
-        replaying = int(time.monotonic()) if self.desk.replays.any() else 0
-        return self._read + self._orders + self._jobs.finished + replaying
+        replaying = int(time.monotonic()) if self.replays.any() else 0
+        return self._read + self._orders + self.jobs.finished + replaying
 
     def answer(self, query: Query) -> Data:
         """The share, as `farmwatch rate` says it, with its history."""
@@ -134,8 +132,8 @@ class Console:
             "waiting": rate.waiting,
             "history": history,
             "marks": marks,
-            "canaries": [] if by else self._jobs.soon(("canaries",), self._canaries),
-            "change": None if by else self._jobs.soon(("change",), self._change),
+            "canaries": [] if by else self.jobs.soon(("canaries",), self._canaries),
+            "change": None if by else self.jobs.soon(("change",), self._change),
         }
 
     def crawl(self, query: Query) -> Data:
@@ -154,7 +152,7 @@ class Console:
             "already": bool(query.get("already")),
             "forgetting": [
                 {"title": job.title, "said": str(job.error or job.result or job.said), "done": job.done.is_set()}
-                for job in self._jobs.of(FORGET)
+                for job in self.jobs.of(FORGET)
             ],
         }
 
@@ -196,7 +194,7 @@ class Console:
             now_ms = self._clock()
             return report_on(frontier_lines(self._log, self.config.crawl, now_ms), now_ms, _HOSTS_SHOWN)
 
-        report = self._jobs.result(("frontier",), "Reading the frontier", read, _SLOW_S)
+        report = self.jobs.result(("frontier",), "Reading the frontier", read, _SLOW_S)
         meanings = {reason: meaning_of_reason(reason)._asdict() for reason in report.parked_reasons}
         for reason in report.stopped_reasons:
             meanings[reason] = {"text": meaning_of_reason(reason).text, "passes": what_ends_stop(reason)}
@@ -210,7 +208,7 @@ class Console:
             return groups, read_verdicts(self._log, names_to_read(self._log).sites, groups)
 
         template, key = query.get("id", "")[:16], (*TEMPLATES, "verdicts")
-        templates, verdict_of = self._jobs.result(key, "Grouping templates", work, _SLOW_S)
+        templates, verdict_of = self.jobs.result(key, "Grouping templates", work, _SLOW_S)
         groups = templates.groups[:_GROUPS_SHOWN]
         if template:
             groups = [group for group in templates.groups if group.template_id == template]
@@ -255,10 +253,10 @@ class Console:
             rate = current_rate(self._log, self.config, self._clock(), by=by)
             return rate, *(([], []) if by else self._history(rate))
 
-        return self._jobs.found(("answer", by), "Finding the share", find, _RATE_S)
+        return self.jobs.found(("answer", by), "Finding the share", find, _RATE_S)
 
     def _read_status(self) -> DaemonStatus:
-        return self._jobs.result(("status",), "Reading the roles' state", lambda _: self._status.read(), _STATUS_S)
+        return self.jobs.result(("status",), "Reading the roles' state", lambda _: self._status.read(), _STATUS_S)
 
     def _history(self, rate: CurrentRate) -> tuple[list[Data], list[Data]]:
         """Points of the last days and of now, thinned out, and what happened between them."""

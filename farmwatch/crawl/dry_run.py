@@ -121,7 +121,7 @@ def _print_sites(plans: Sequence[SitePlan], now_ms: int) -> None:
             (plan.site, *_next_request(plan, now_ms), queue_in_words(plan.queued_in), _why(plan, now_ms))
             for plan in plans
         ),
-        less=("queued", "then"),
+        less=("queued", "then", "request", "URL"),
     )
     if not plans:
         message("nothing to crawl: the frontier is empty, and there is no unread hit")

@@ -17,7 +17,7 @@ from farmwatch.upkeep.disk_forecast import held_for
 from filters.errors import BadRuleset
 from replay.live.handover import require_live
 from replay.live.live_run import CHOSEN, ConfigDifference, differences
-from replay.rows.dead_letters import LetterState, StoredLetter, read_letters
+from replay.rows.dead_letters import NEWEST, LetterState, StoredLetter, older_letters, read_letters
 from replay.runs.overview import STOPPED, state_of
 from replay.runs.retention import topics_held
 from replay.runs.run_rules import live_now, method_name
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from stream.embedded.log import EmbeddedLog
     from stream.kafka.log import KafkaLog
 
-_NEWEST = 100  # dead letters read per partition, because a letter contains its record
 _ERROR_CHARS = 200
 
 
@@ -96,7 +95,7 @@ def dead_letters(at: Subject) -> Results:
     counts: Counter[str] = Counter()
     newest: StoredLetter | None = None
     unreadable = UnreadableCounter()
-    for stored in read_letters(at.log, unreadable, newest=_NEWEST):
+    for stored in read_letters(at.log, unreadable, newest=True):
         if stored.state is not LetterState.OPEN:
             continue
         counts[f"{stored.letter.stage} {stored.letter.reason}"] += 1
@@ -106,9 +105,8 @@ def dead_letters(at: Subject) -> Results:
         yield ok("none is open")
         return
     said = [f"{name} {count:,}" for name, count in counts.most_common()]
-    spans = zip(at.log.beginning(DEAD_LETTERS), at.log.end(DEAD_LETTERS), strict=True)
-    if any(end - first > _NEWEST for first, end in spans):
-        said.append(f"of the newest {_NEWEST} of each partition")
+    if older_letters(at.log):
+        said.append(f"of the newest {NEWEST} of each partition")
     if newest is not None:
         letter = newest.letter
         origin = f"{letter.topic} partition {letter.partition} offset {letter.offset}"

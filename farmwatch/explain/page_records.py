@@ -7,7 +7,6 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Protocol
 
 from crawler.web.urls import normalise, page_id, site_of
 from farmwatch.explain.not_measured import why_not_measured
@@ -43,42 +42,26 @@ class FoundPage:
     topic: str = FEATURES
 
 
-class PageRecords(Protocol):
-    """The records of a page in the log."""
+class PageRecords:
+    """The records of a page in the log, found by reading the partition of its site."""
 
-    @property
-    def found(self) -> FoundPage:
-        """Its features."""
+    def __init__(self, log: Log, names: RunNames, found: FoundPage) -> None:
+        self._log, self._names, self.found = log, names, found
 
     def verdicts(self) -> list[Verdict]:
         """All verdicts of the run on the page, in log order."""
-
-    def scores(self, text_digests: Collection[str]) -> dict[str, list[Score]]:
-        """Text digest -> the newest score of each detector on the page's site, the newest last."""
-
-    def earlier(self) -> Iterator[Features]:
-        """The features of the pages that this page was compared with, in log order, read one at a time."""
-
-
-class ScannedRecords:
-    """Finds the records by reading the partition of the site."""
-
-    def __init__(self, log: Log, url: str, names: RunNames) -> None:
-        """Raises as `find_page`."""
-        self._log, self._names = log, names
-        self.found = find_page(log, url, names.features)
-
-    def verdicts(self) -> list[Verdict]:
         newest = self.found
         theirs = _of_site(self._log, self._names.verdicts, newest.partition, newest.features.site)
         return [verdict for _, verdict in records_of(Verdict, theirs) if verdict.page_id == newest.features.page_id]
 
     def scores(self, text_digests: Collection[str]) -> dict[str, list[Score]]:
+        """Text digest -> the newest score of each detector on the page's site, the newest last."""
         features = self.found.features
         scores = records_of(Score, _of_site(self._log, SCORES, self.found.partition, features.site))
         return newest_scores((score for _, score in scores if score.site == features.site), text_digests)
 
     def earlier(self) -> Iterator[Features]:
+        """The features of the pages that this page was compared with, in log order, read one at a time."""
         newest = self.found
         kept = messages_at(self._log, newest.topic, newest.partition, newest.earlier, near=sys.maxsize)  # in one pass
         return (page for _, page in records_of(Features, kept))

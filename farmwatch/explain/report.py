@@ -63,9 +63,6 @@ def show(page: PageExplanation, *, everything: bool = False) -> None:
     if features.measures.get("html_cut"):
         cap_bytes = page.settings.max_html_bytes
         _print(f"only its first part was read: the page has more bytes than measure.max_html_bytes ({cap_bytes})")
-    if (expected := features.measures.get("expected_f1")) is not None:
-        ran = "" if features.extract_path == "blocks" else "; it has next to no words, so Trafilatura ran"
-        _print(f"the classifier of text blocks expects an F1 of {expected} for its text{ran}")
     put("")
     put_rules(page, everything=everything)
     put("")

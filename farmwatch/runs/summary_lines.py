@@ -41,15 +41,7 @@ def lines_of(summary: ReplaySummary, run: Run) -> list[str]:
 
 def next_commands(summary: ReplaySummary, run: Run) -> list[str]:
     """The commands of the next steps."""
-    effect = "adds newer scores, requests missing ones"
-    if summary.state == RunStatus.CANCELLED:
-        effect = "resumes it nevertheless"
-    elif summary.state != RunStatus.DONE:
-        effect = "resumes it"
-    elif summary.scored_by and summary.detector not in summary.scored_by:
-        effect = f"once SCORE runs {summary.detector}: requests missing scores"
-    elif 2 * summary.unscored > summary.articles:
-        effect = f"first: most articles have no score; {effect}"
+    effect = "resumes it" if summary.state != RunStatus.DONE else "adds newer scores, requests missing ones"
     commands = {
         NextStep.REMOVE: f"farmwatch runs rm {run.shown}",
         NextStep.RESUME: f"{resume_command(run)}    # {effect}",

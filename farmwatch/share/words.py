@@ -58,7 +58,7 @@ _WORDS = {
     RemarkKind.FEW_LABELS: "no review: {number} of these sites {have}, {needed} are needed",
     RemarkKind.LABELS_TOO_OLD: "labels of {labels} are too old",
     RemarkKind.CONTRADICTION: "labels and flags contradict each other: the detector does not fit these sites",
-    RemarkKind.REVIEWED_SHARE: "{percent} (" + _INTERVAL + ")",
+    RemarkKind.REVIEWED_SHARE: "the review says {percent} (" + _INTERVAL + "): too wide to replace it",
     RemarkKind.LABELLED: "by {number:,} labelled site{s} of {day} ({who}), to renew by {until}",
     RemarkKind.LABELLERS_DIFFER: "labellers differ, which makes the interval {times:.1f} times as wide",
     RemarkKind.FEW_TWICE: "labels are taken as true: {twice} sites have two labellers, {needed} tell who errs",

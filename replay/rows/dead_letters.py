@@ -21,8 +21,10 @@ from stream.schema.control import Control, exclusive
 from stream.schema.roles import STAGES, Role
 from stream.schema.runs import LIVE, features_of, names_of, shown_run
 from stream.schema.topics import DEAD_LETTERS, FEATURES, RETRIES
+from stream.text.times import DAY_MS
 
 MAX_RETRIES = 3  # of a record; further ones only with `again`
+NEWEST = 100  # offsets of a partition in a look at the newest letters: a letter holds its record
 _AT_ONCE, _AT_ONCE_BYTES = 500, 16 * 1024 * 1024  # letters and bytes of one commit
 
 
@@ -81,9 +83,12 @@ def letter_groups(letters: Iterable[StoredLetter]) -> list[LetterGroup]:
 class Settlements:
     """The settled letters of a log."""
 
-    def __init__(self, log: Log) -> None:
-        """Take the offsets of the live groups before any letter: a retry that counts as read has left its result."""
-        self._log = log
+    def __init__(self, log: Log, *, recent: bool = False) -> None:
+        """Take the offsets of the live groups before any letter: a retry that counts as read has left its result.
+
+        `recent`: of each partition, only those after its first letter that is asked for, with a day for wrong clocks.
+        """
+        self._log, self._recent = log, recent
         self._committed: dict[str, list[int | None]] = {}
         self._of_partition: dict[int, dict[int, Settlement]] = {}
         for group in reads_of_live(names_of_live(Control(log))):
@@ -91,7 +96,9 @@ class Settlements:
 
     def state_of(self, message: Message, letter: DeadLetter) -> LetterState:
         if message.partition not in self._of_partition:
-            settlements = map(settlement_of, self._log.read(RETRIES, message.partition))
+            since_ms = message.timestamp_ms - DAY_MS
+            first = self._log.offset_at(RETRIES, since_ms)[message.partition] if self._recent else 0
+            settlements = map(settlement_of, self._log.read(RETRIES, message.partition, first))
             self._of_partition[message.partition] = {each.letter: each for each in settlements if each is not None}
         settlement = self._of_partition[message.partition].get(message.offset)
         if settlement is None:
@@ -105,20 +112,28 @@ class Settlements:
         return LetterState.RETRIED if read > settlement.offset else LetterState.WAITING
 
 
-def read_letters(log: Log, on_bad: OnBad | None = None, *, newest: int | None = None) -> Iterator[StoredLetter]:
+def read_letters(log: Log, on_bad: OnBad | None = None, *, newest: bool = False) -> Iterator[StoredLetter]:
     """The dead letters by partition and offset, which is the order in which their records failed.
 
-    `newest`: only so many offsets of each partition, for a letter holds its record.
+    `newest`: only the last NEWEST offsets of each partition.
     """
     if DEAD_LETTERS not in log.topics():
         return
-    settlements = Settlements(log)
+    settlements = Settlements(log, recent=newest)
     for partition, (first, end) in enumerate(zip(log.beginning(DEAD_LETTERS), log.end(DEAD_LETTERS), strict=True)):
-        start = first if newest is None else max(first, end - newest)
+        start = max(first, end - NEWEST) if newest else first
         if start == end:  # on a broker a look at nothing takes a request
             continue
         for message, letter in dead_letters_of(log.read(DEAD_LETTERS, partition, start, end), on_bad):
             yield StoredLetter(letter, message, settlements.state_of(message, letter))
+
+
+def older_letters(log: Log) -> int:
+    """The offsets of dead letters before the newest."""
+    if DEAD_LETTERS not in log.topics():
+        return 0
+    spans = zip(log.beginning(DEAD_LETTERS), log.end(DEAD_LETTERS), strict=True)
+    return sum(max(0, end - first - NEWEST) for first, end in spans)
 
 
 def read_letter(log: Log, partition: int, offset: int) -> StoredLetter | None:

@@ -229,6 +229,7 @@ def by_review(
     added += _few_clusters(agree)
     if high - low > WIDEST:
         by_labels = Remark(RemarkKind.REVIEWED_SHARE, facts)
+        added = [remark for remark in added if remark not in others]
         return msgspec.structs.replace(direct, remarks=(*headline, by_labels, *added, *others))
     if definition not in BY_LABELS:
         if direct.share is not None and not low <= direct.share <= high:

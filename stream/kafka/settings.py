@@ -19,8 +19,6 @@ TOMBSTONES_KEPT_MS = 7 * DAY_MS  # delete.retention.ms of compacted topics
 LOCAL_STATE_MAX_AGE_MS = 3 * DAY_MS  # local state untouched for longer is rebuilt; below TOMBSTONES_KEPT_MS
 
 _SEGMENT_BYTES, _LEAST_SEGMENT_BYTES = 1024**3, 16 * 1024**2  # the broker's default; a few records at the cap
-# Kafka's times are milliseconds of 32 bits
-_Positive = Annotated[float, msgspec.Meta(gt=0, le=2_147_483)]
 
 
 class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

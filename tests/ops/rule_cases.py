@@ -190,6 +190,7 @@ CASES = (
     Case("DiskForecast", "30m", {_FREE: "432e8x60 432e8-18e7x60"}, "42h", "54h", {"folder": "log", "instance": "a:1"},
           "4d 0h 44m 12s"),
     Case("DiskForecast", "30m", {_FREE: "864e8-18e7x60"}, "29h"),
+    Case("DiskForecast", "30m", {_FREE: "432e8+1x60"}, "29h"),
     Case("HeartbeatStale", "1m", {_TALLY: "60x60"} | _BEAT_OF_CRAWL, "16m", "17m", said="16m 0s"),
     Case("HeartbeatStale", "1m", {f'{_START}"tally"}}': "60x60", f'{_START}"crawl"}}': "0+60x60"} | _BEAT_OF_CRAWL,
           "16m", "17m", said="16m 0s"),

@@ -13,7 +13,7 @@ from farmwatch.config.detector_config import caveats, load_configured_detector, 
 from farmwatch.config.opening import opened
 from farmwatch.explain.as_json import as_json
 from farmwatch.explain.explanation import explain_file, explain_page
-from farmwatch.explain.page_records import ScannedRecords
+from farmwatch.explain.page_records import PageRecords, find_page
 from farmwatch.explain.report import show
 from farmwatch.terminal.messages import put_json
 from filters.rules.ruleset import load_ruleset
@@ -55,7 +55,7 @@ def page(
             with opened(config) as log:
                 rules = find_rules(log, config, run)
                 explanation = explain_page(
-                    ScannedRecords(log, named, rules.names),
+                    PageRecords(log, rules.names, find_page(log, named, rules.names.features)),
                     ruleset_given or rules.ruleset,
                     config.measure,
                     live=ruleset_given is None,

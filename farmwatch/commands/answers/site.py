@@ -87,7 +87,7 @@ def _in_words(name: str, line: ListedSite | None) -> Iterator[str]:
     yield f"  {row.flagged:,} of {counted(row.scored, 'scored article')} flagged; evidence {row.llr:+.2f}"
     if line.needs is not None:
         kind = "flagged" if row.llr > 0 else "not flagged"
-        yield f"  open: {counted(line.needs, 'more article')} in a row, {kind}, would decide it"
+        yield f"  open: a verdict asks for {counted(line.needs, 'more article')} in a row, {kind}"
     if line.too_old:
         yield "  its term has ended and it was not measured again: it counts in no share"
     if line.earlier_verdict:

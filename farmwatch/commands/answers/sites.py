@@ -17,7 +17,7 @@ from farmwatch.share.words import sentences
 from farmwatch.tables.listing import LISTING, Listing
 from farmwatch.terminal.messages import message
 from scoring.rates.canary import is_canary
-from scoring.rates.certain_sites import certain_llm_sites
+from scoring.rates.certain_sites import certain_llm_sites, contradicts
 from stream.schema.vocabulary import Truth
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
@@ -46,7 +46,8 @@ def sites(
 
     With --llm: the longest list of which at most a share of --fdr is expected not to be LLM sites, the most certain
     first. It is cautious: each `p_llm` is taken where the share of all sites is at the low end of its interval. Sites
-    that the review calls human are left out.
+    that the review calls human are left out; if they are more than --fdr allows by chance, no site is listed (exit code
+    1), for the flags err more here than they did elsewhere.
     """
     if fdr and not llm:
         raise UsageError("--fdr goes with --llm")
@@ -60,7 +61,13 @@ def sites(
     certain = certain_llm_sites([line.row for line in every], config.rate, now_ms, most_false) if llm else None
     if certain is not None:
         rank = {site: place for place, site in enumerate(certain.sites)}
-        lines = [line for line in lines if line.row.site in rank and line.label != Truth.HUMAN]
+        lines = [line for line in lines if line.row.site in rank]
+        labelled, human = (sum(bool(line.label) for line in lines), sum(line.label == Truth.HUMAN for line in lines))
+        if contradicts(labelled, human, most_false):
+            called = f"the review calls {human} of {counted(labelled, 'site')} of this list human"
+            message(f"no site is listed: {called}, more than --fdr allows by chance")
+            return Exit.PROBLEM
+        lines = [line for line in lines if line.label != Truth.HUMAN]
         lines.sort(key=lambda line: rank[line.row.site])
         lines = [replace(line, p_llm=round(certain.sites[line.row.site], 6)) for line in lines]
     selection.put(lines, "site", SITES_SHOWN)

@@ -157,7 +157,7 @@ def test_sources_of_an_unreadable_record_are_accounted_for(
     report = audit(world.log)
     assert [(broken.step, broken.id) for broken in report.broken] == [(step, f"{topic}/0 offset 1")]
     assert "segments/x byte 7: checksum" in report.broken[0].how
-    assert report.text == "1 record cannot be read"
+    assert report.text == "1 record unreadable"
     world.bury(stage, topic, 1, SITE)
     report = audit(world.log)
     assert report.ok, report.broken
@@ -178,7 +178,7 @@ def test_a_damaged_score_counts_once_for_all_visits_with_its_text(
     assert [(broken.step, broken.how) for broken in report.broken if broken.id != "scores/0 offset 0"] == [
         (SCORED, "nothing in scores")
     ]
-    assert report.text == "1 record is unaccounted for, 1 record cannot be read"
+    assert report.text == "1 record unaccounted for, 1 record unreadable"
 
 
 def test_an_unreadable_row_is_broken_unless_superseded(world: World) -> None:

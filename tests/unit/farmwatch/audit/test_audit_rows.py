@@ -112,7 +112,7 @@ def test_the_command_names_them_and_ends_with_1(world: CutoverWorld, farmwatch: 
     assert f"broken: {TALLIED}: {HUMAN} ({HUMAN}): row says verdict llm, the log says human" in ran.err
     found, stored = f"{SHARE}; {judged(3)}", f"{SHARE}; {judged(4)}"
     assert f"share recomputed from the log: {found}; the stored rows give {stored}" in ran.err
-    assert ran.err.splitlines()[-1] == "audit: 1 record is unaccounted for, the share differs"
+    assert ran.err.splitlines()[-1] == "audit: 1 record unaccounted for, the share differs"
     ran = farmwatch("doctor", "audit", "--json", *at)
     told = ran.json
     (rate,) = told["rates"]

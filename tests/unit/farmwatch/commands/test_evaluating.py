@@ -102,7 +102,7 @@ def test_nothing_to_evaluate_is_an_error(farmwatch: Runner, tmp_path: Path, mine
     (tmp_path / "p" / "my" / "gold.jsonl").write_text("{\n")
     ran = farmwatch("rulesets", "evaluate", mine, "--labels", tmp_path / "p", "--jobs", "1", *more)
     assert (ran.code, ran.out) == (Exit.UNAVAILABLE, "")
-    assert "line 1: Input data was truncated" in ran.err
+    assert "line 1: no JSON: " in ran.err
     assert ran.err.endswith(f"{tmp_path / 'p'}: no usable page\n")
 
 

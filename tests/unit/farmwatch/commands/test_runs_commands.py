@@ -168,7 +168,7 @@ def test_a_cutover_that_would_be_refused_is_no_next_step(world: LiveWorld, farmw
     put_rows(world.log, row)
     bare = SiteState(id="bare.example", site="bare.example", articles=1000, pages=1000)
     world.log.append([Output("sites.mine", 0, b"bare.example", encode(bare))])
-    assert "replay --name mine    # first: most articles have no score; adds" in steps()
+    assert "replay --name mine    # adds newer scores, requests missing ones" in steps()
     assert "cutover" not in steps()
 
 

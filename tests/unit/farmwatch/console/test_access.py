@@ -32,14 +32,19 @@ def test_a_stranger_gets_nothing(finished: str, tmp_path: Path) -> None:
 
 
 def test_the_token_becomes_a_cookie_and_leaves_the_address(finished: str, tmp_path: Path) -> None:
-    """The address with the token leads to the same page without it; scripts and other sites never see the cookie."""
+    """The address with the token leads to the same page without it; scripts and other sites never see the cookie.
 
-    async def visit(browser: Browser) -> tuple[Answer, Answer]:
+    So does one with an outdated token, for a browser that has the cookie.
+    """
+
+    async def visit(browser: Browser) -> tuple[Answer, Answer, Answer]:
         query = {"token": TOKEN, "verdict": "llm"}
-        return await browser.get("/sites", query), await browser.get("/sites")
+        let_in, page = await browser.get("/sites", query), await browser.get("/sites")
+        return let_in, page, await browser.get("/sites", query | {"token": "of last week"})
 
-    let_in, page = browse(finished, tmp_path, visit, known=False)
-    assert (let_in.status, let_in.headers["Location"]) == (303, "/sites?verdict=llm")
+    let_in, page, outdated = browse(finished, tmp_path, visit, known=False)
+    for answer in (let_in, outdated):
+        assert (answer.status, answer.headers["Location"]) == (303, "/sites?verdict=llm")
     cookie = let_in.headers["Set-Cookie"]
     assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and "token" not in cookie.split(";")[0].split("=")[1]
     assert page.status == 200
@@ -131,7 +136,7 @@ def test_what_no_browser_sends_is_refused(finished: str, tmp_path: Path) -> None
         fields = ({"settled": "9" * 5000}, {"settled": "1"}, {"refused": "1"})
         return [*posted, *[await browser.get("/letters", query) for query in fields]]
 
-    assert [answer.status for answer in browse(finished, tmp_path, visit)] == [400] * 6 + [200] * 3
+    assert [answer.status for answer in browse(finished, tmp_path, visit)] == [400] * 7 + [200] * 2
 
 
 def test_bytes_that_are_no_text_are_wrong() -> None:

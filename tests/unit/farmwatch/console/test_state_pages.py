@@ -138,6 +138,18 @@ def test_a_letter_is_settled_alone(farmwatch: Runner, url: str, tmp_path: Path) 
     assert [one["state"] for one in map(json.loads, lines)] == ["dropped", "waiting", "open"]
 
 
+def test_the_list_of_letters_reads_the_newest_alone(
+    farmwatch: Runner, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts the newest of each partition as `dead list` has them, and says how many are before them."""
+    assert farmwatch("log", "dead", "drop", "0/2", "--log", url).code == 0
+    monkeypatch.setattr("replay.rows.dead_letters.NEWEST", 2)
+    twin, page = visited(url, tmp_path, "/letters.json", "/letters")
+    (group,) = twin.json["letters"]
+    assert (group["open"], group["settled"], twin.json["older"]) == (1, "1 dropped", 1)
+    assert "Up to 1 older one:" in page.text
+
+
 def test_a_letter_that_is_not_there_is_said(url: str, tmp_path: Path) -> None:
     """An unknown place is 404; no place, or one beyond all numbers of the log, is 400."""
 

@@ -16,7 +16,7 @@ import zstandard
 
 from crawler.web.urls import page_id
 from farmwatch.explain.explanation import explain_page
-from farmwatch.explain.page_records import ScannedRecords
+from farmwatch.explain.page_records import PageRecords, find_page
 from farmwatch.explain.report import ERRORS, PATHS, extraction
 from farmwatch.explain.rules import shown_value
 from filters.articles.model import ArticleModel, StepFunction
@@ -377,7 +377,7 @@ def test_passages_add_up_whatever_the_order_of_visits(monkeypatch: pytest.Monkey
         text = "".join(f"<p>{_own(number)}</p>" for number in chance.sample(range(9), chance.randrange(4)))
         features = measurer.measure(address, f"<html><body>{text}</body></html>", SITE, page_id=page_id(address))
         log.append([Output(FEATURES, 0, SITE.encode(), encode(msgspec.structs.replace(features, id=str(visit))))])
-        records = ScannedRecords(log, address, names_of(LIVE))
+        records = PageRecords(log, names_of(LIVE), find_page(log, address))
         found = explain_page(records, ruleset, settings, live=True, detector_identity=lambda: DETECTOR)
         share = features.measures["duplicate_share"]
         shares.add(share)

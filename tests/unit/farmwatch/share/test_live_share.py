@@ -61,7 +61,7 @@ def test_gauges_show_the_newest_rows_of_the_detector_in_use(log: MemoryLog) -> N
 
 
 def test_the_share_and_its_alarm_are_gauges(log: MemoryLog) -> None:
-    """For each definition, the share, its interval and that of every look are gauges, with the method and number of sites.
+    """For each definition, the share and both its intervals are gauges, with the method and number of sites.
 
     Sources have those of sites. Without a share there is no point. The alarm is 1 once new sites have another share.
     """

@@ -171,12 +171,12 @@ def test_a_broken_line_is_named(tmp_path: Path, broken: bytes) -> None:
 
 
 def test_files_that_cannot_train_are_refused(tmp_path: Path) -> None:
-    """A missing file, a broken archive, an empty file and a file of one label are each refused."""
+    """A broken archive, an empty file and a file of one label are each refused."""
     good = write(tmp_path / "good.jsonl", corpus(1, 5))
     archive = tmp_path / "x.jsonl.zst"
     archive.write_bytes(b"no zstd")
     one_label = write(tmp_path / "one.jsonl", [row for row in corpus(3, 5) if row["label"] == "llm"])
-    for path in (tmp_path / "none.jsonl", archive, write(tmp_path / "empty.jsonl", []), one_label):
+    for path in (archive, write(tmp_path / "empty.jsonl", []), one_label):
         with pytest.raises(BadTrainingData):
             run_training(path, good, tmp_path / "out")
 

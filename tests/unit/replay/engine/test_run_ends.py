@@ -183,7 +183,7 @@ def test_the_last_error_is_shown_until_the_resume(
     assert (world.row("mine").state, world.row("mine").error) == (RunStatus.RUNNING, _SAID)
     listed = farmwatch("runs", *log).err
     assert f"mine is stopped by an error ({_SAID}): `farmwatch replay --name mine` resumes it" in listed
-    assert f"last error: {_SAID}" in farmwatch("runs", "show", "mine", *log).out
+    assert f"error: {_SAID}" in farmwatch("runs", "show", "mine", *log).out
     assert farmwatch("runs", "show", "mine", "--json", *log).json["error"] == _SAID
     assert f"mine is stopped, by an error: {_SAID} -> `farmwatch replay --name mine`" in farmwatch("doctor", *log).out
     code, said = _replay(farmwatch, world, "--name", "mine")
@@ -209,7 +209,7 @@ def test_a_run_keeps_its_site_method_when_it_is_resumed(world: LiveWorld, farmwa
     assert (code, "warning: [tally] gives the site method sprt " in said) == (Exit.OK, True)
     assert {row.method_digest for row in world.outcome("mine")[1].values()} == before
     assert len(before) == 1
-    assert f"site method: sprt {before.pop()}" in farmwatch("runs", "show", "mine", "--log", world.url).out
+    assert f"site_method: sprt {before.pop()}" in farmwatch("runs", "show", "mine", "--log", world.url).out
 
 
 def test_a_dead_letter_counts_for_its_run(world: LiveWorld, farmwatch: Runner) -> None:

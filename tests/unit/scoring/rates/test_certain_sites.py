@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scoring.estimate.fit import WIDE, KnownSites
 from scoring.estimate.mixture import estimate_share
-from scoring.rates.certain_sites import certain_cells, certain_llm_sites
+from scoring.rates.certain_sites import certain_cells, certain_llm_sites, contradicts
 from scoring.rates.settings import RateSettings
 from tests.support.site_rows import cell_rows
 
@@ -71,3 +71,9 @@ def test_nothing_is_listed_where_two_kinds_are_not_told_apart() -> None:
     """Sites of one kind give an empty list with the reason."""
     certain = certain_llm_sites(cell_rows([(10, 5)] * 40), RateSettings(), 0, 0.1)
     assert certain.sites == {} and certain.untold
+
+
+def test_labels_contradict_a_list_when_chance_does_not_explain_them() -> None:
+    """One false site of 100 labelled ones is chance at 1%, of 3 it is none; 7 of 13 contradict any list."""
+    assert not contradicts(0, 0, 0.01) and not contradicts(100, 0, 0.01) and not contradicts(100, 1, 0.01)
+    assert contradicts(3, 1, 0.01) and contradicts(13, 7, 0.2) and not contradicts(3, 1, 0.05)
