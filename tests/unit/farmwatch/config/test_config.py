@@ -249,7 +249,7 @@ def test_no_key_of_a_search_is_shown(tmp_path: Path) -> None:
 
 
 def test_an_entry_of_a_table_cannot_be_a_flag() -> None:
-    """The error for a flag that names a table entry shows where entries belong, and does not call the key unknown."""
+    """The error for a flag that names an entry of a table names the table, which --set takes whole."""
     with pytest.raises(ConfigError, match=r"did you mean search.json_http"):
         load(None, ["search.json_http.mine.items=results"], {})
 
