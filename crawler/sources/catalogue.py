@@ -106,14 +106,3 @@ def read_key(table: str, settings: KeyedSettings, environment: Mapping[str, str]
     if len(key) > _KEY_CAP or not key.isascii() or not key.isprintable() or " " in key:
         raise MissingKey(f"{where} holds no key: it has spaces, is too long, or has characters that no key has")
     return key
-
-
-def key_origin(settings: SourceSettings, environment: Mapping[str, str]) -> str:
-    """The origin of a source's key, for a message."""
-    if not isinstance(settings, KeyedSettings):
-        return "no key is needed"
-    if settings.key_file:
-        return f"the key is that of {settings.key_file}"
-    if settings.key_env and environment.get(settings.key_env, "").strip():
-        return f"the key is that of the environment variable {settings.key_env}"
-    return "no key is configured"

@@ -100,8 +100,6 @@ class CommonCrawl(Source):
         self, answer: SourceAnswer, place: ArchivePlace, crawl: CrawlSettings, inspector: Inspector | None = None
     ) -> ArchivedPage | str:
         """The page of a record, or why there is none; `crawl` has the rules for pages. Raises SourceError."""
-        if answer.status == 200:
-            raise BadAnswer(f"{self.name} answers a range with the whole file: check search.commoncrawl.data_url")
         if answer.status == 404:
             return "http_404"
         if answer.status != 206:

@@ -159,25 +159,20 @@ def _row(
 ) -> tuple[list[str], list[_Line], str]:
     """The cells of the record that begins with `text`, the further lines taken for it, and its fault."""
     taken: list[_Line] = []
-    is_open = False
 
     def record() -> Iterator[str]:
-        nonlocal is_open
         yield text
         while len(taken) < _SPAN_CAP and (line := waiting.popleft() if waiting else next(lines, None)):
             taken.append(line)
             if line[1] is None:
                 break
             yield line[1]
-        is_open = True
 
     try:
         return next(csv.reader(record(), delimiter=delimiter, strict=True), []), taken, ""
     except csv.Error as error:
-        if is_open:
-            return [], taken, "a quote is opened and never closed"
-        if taken:
-            return [], taken, f"a quote is opened, and text follows where it is closed on another line: {error}"
+        if taken or "end of data" in str(error):
+            return [], taken, f"a quote is opened, and not closed at the end of a cell: {error}"
     try:  # with quotes inside of a cell, as they stand
         return next(csv.reader([text], delimiter=delimiter), []), [], ""
     except csv.Error as error:

@@ -34,7 +34,6 @@ class _Request(Record, frozen=True, kw_only=True):
     visit: int
     outcome: str
     fetched_at: int
-    duration_ms: int
     found_by: str
 
 
@@ -46,7 +45,6 @@ class SiteFigures(msgspec.Struct, frozen=True, kw_only=True):
     scored: float = 1.0  # share of the sites with a scored article; the default is the most
     texts: float = 6.7  # scored
     disk_bytes: float = 6.7 * 46_300  # in all topics
-    request_s: float | None = None  # from the start of a request to its last byte
     pace: float | None = None  # requests a second of the whole crawl, at work
 
 
@@ -61,8 +59,7 @@ class FurtherSites(msgspec.Struct, frozen=True, kw_only=True):
     requests: int
     texts: int
     disk_bytes: int
-    least_s: float | None  # seconds of the crawl with all of crawl.max_in_flight at work
-    pace_s: float | None  # at the pace of the crawl so far
+    pace_s: float | None  # seconds at the pace of the crawl so far
     figures: SiteFigures
 
 
@@ -75,7 +72,7 @@ def figures_of(log: Log, rows: Iterable[SiteState]) -> SiteFigures:
     scored = {row.site: row.scored for row in rows}
     sites: set[str] = set()
     times: list[int] = []
-    taken_ms = read = 0
+    read = 0
     while read < partitions and len(sites) < _SITES_READ:
         for page in topic_records(log, _Request, PAGES, [read]):
             if page.visit > 1 or page.found_by == "import" or is_canary(page.site):
@@ -83,7 +80,6 @@ def figures_of(log: Log, rows: Iterable[SiteState]) -> SiteFigures:
             sites.add(page.site)
             if page.outcome != FetchOutcome.REFUSED:
                 times.append(page.fetched_at)
-                taken_ms += page.duration_ms
         read += 1
     texts = [scored.get(site, 0) for site in sites]
     if sum(map(bool, texts)) < LEAST_SITES or not times:
@@ -96,7 +92,6 @@ def figures_of(log: Log, rows: Iterable[SiteState]) -> SiteFigures:
         scored=sum(map(bool, texts)) / len(sites),
         texts=sum(texts) / len(sites),
         disk_bytes=disk_bytes / len(sites),
-        request_s=taken_ms / len(times) / 1000,
         pace=1000 * len(times) * partitions / read / max(at_work_ms, 1),
     )
 
@@ -117,11 +112,9 @@ def plan_of(
         sites = max(0, math.ceil(missing / figures.scored - 1e-9))
     scored = scored_now + sites * figures.scored
     requests = sites * figures.requests
-    least_s = pace_s = None
-    if figures.request_s is not None and figures.pace is not None and sites:
-        visit_s = crawl.delay_s * figures.requests
-        least_s = max(visit_s, requests * figures.request_s / crawl.max_in_flight)
-        pace_s = max(visit_s, requests / figures.pace)
+    pace_s = None
+    if figures.pace is not None and sites:
+        pace_s = max(crawl.delay_s * figures.requests, requests / figures.pace)
     labelled = line.labelled if line is not None and line.method == ShareState.REVIEWED else 0
     return FurtherSites(
         sites=sites,
@@ -132,7 +125,6 @@ def plan_of(
         requests=math.ceil(requests),
         texts=math.ceil(sites * figures.texts),
         disk_bytes=math.ceil(sites * figures.disk_bytes),
-        least_s=least_s,
         pace_s=pace_s,
         figures=figures,
     )

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from crawler.metrics import SEARCH_HITS, SEARCH_QUERIES
-from crawler.sources.catalogue import key_origin, open_source, settings_for
+from crawler.sources.catalogue import open_source, settings_for
 from crawler.sources.http_client import SourceClient
 from crawler.sources.ledger import Ledger, Round, next_round
 from crawler.sources.paced_client import PacedClient
@@ -229,8 +229,6 @@ class SearchRunner:
 
     def _report(self, summary: RoundSummary, wanted: int) -> None:
         """Report a round of `wanted` queries: as a line, a JSON object, or an event in the log of a daemon."""
-        if summary.refused:
-            summary.ended += f" ({key_origin(settings_for(self.config.search, summary.source), os.environ)})"
         if self.as_json:
             fields = {name: value for name, value in asdict(summary).items() if name != "refused"}
             counts = {"outcomes": dict(summary.outcomes), "skipped_reasons": dict(summary.skipped_reasons)}

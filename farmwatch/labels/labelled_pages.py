@@ -168,11 +168,6 @@ class LabelledPages:
                 yield _label(source, gold, f"{file}: {place}")
         lines.end()
         self.skipped += lines.skipped
-        if lines.skipped:
-            return  # an unnamed file may be that of a bad line
-        for page in sorted((file.parent / "html").glob("*.html.zst")):
-            if page.name.removesuffix(".html.zst") not in seen:
-                self._bad(str(page), f"no line of {file.name} names it")
 
     def _pages(self, labels: Iterable[Label]) -> Iterator[tuple[Label, Page]]:
         """The pages as a crawl would have stored them, except those with a damaged file."""

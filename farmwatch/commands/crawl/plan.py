@@ -93,12 +93,8 @@ def _lines(planned: FurtherSites, config: Config, is_of_files: bool) -> Iterator
     if planned.labelled is not None:
         yield f"  labels    of {planned.labelled:,} sites in all: the share rests on them (`farmwatch review draw`)"
     yield f"  requests  {planned.requests:,} for pages ({figures.requests:.1f} a site), besides robots.txt and sitemaps"
-    if planned.least_s is not None and planned.pace_s is not None:
-        yield (
-            f"  time      {lasting(planned.pace_s)} at the pace of this crawl ({figures.pace:.1f} requests a second);"
-            f" {lasting(planned.least_s)} at best ({figures.request_s:.2f} s a request,"
-            f" {config.crawl.max_in_flight} at once)"
-        )
+    if planned.pace_s is not None:
+        yield f"  time      {lasting(planned.pace_s)} at the pace of this crawl ({figures.pace:.1f} requests a second)"
     yield f"  disk      {size(planned.disk_bytes)} before retention ({size(figures.disk_bytes)} a site)"
     yield f"  texts     {planned.texts:,} to score ({figures.texts:.1f} a site)"
     if figures.sites:

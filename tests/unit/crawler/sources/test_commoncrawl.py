@@ -14,7 +14,7 @@ from warcio.warcwriter import WARCWriter
 from crawler.settings import CrawlSettings
 from crawler.sources.commoncrawl import CommonCrawl
 from crawler.sources.settings import CommonCrawlSettings
-from crawler.sources.source import ArchivePlace, BadAnswer, Query, QueryRefused, SourceAnswer, SourceRequest
+from crawler.sources.source import ArchivePlace, Query, QueryRefused, SourceAnswer, SourceRefused, SourceRequest
 from crawler.warc.pages import ArchivedPage, pages_of
 from stream.memory.log import MemoryLog
 from stream.schema.records import Page, decode
@@ -171,6 +171,6 @@ def test_a_query_is_a_host_name() -> None:
 
 def test_a_server_that_ignores_ranges_is_not_read() -> None:
     """If a server ignores the range and sends the whole file, the response is not read."""
-    with pytest.raises(BadAnswer, match="whole file"):
+    with pytest.raises(SourceRefused, match="answers 200 in place of a record"):
         SOURCE.record(answer({}), ArchivePlace(FILE, 0, 10), RULES)
     assert SOURCE.record(answer({}, status=404), ArchivePlace(FILE, 0, 10), RULES) == "http_404"

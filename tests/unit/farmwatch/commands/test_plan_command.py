@@ -22,7 +22,7 @@ from stream.schema.topics import PAGES, SITES
 from stream.text.user_errors import Exit
 from tests.support.front_door import DETECTOR, PARTITIONS, Runner
 
-MEASURED = SiteFigures(sites=1, requests=10.0, scored=0.8, request_s=0.5, pace=2.0)
+MEASURED = SiteFigures(sites=1, requests=10.0, scored=0.8, pace=2.0)
 
 
 def rows(number: int, rng: np.random.Generator) -> list[SiteState]:
@@ -89,15 +89,15 @@ def test_the_sites_of_a_half_width_bring_it() -> None:
     assert wanted.sites == 200 * 3 / 0.8
     assert plan_of(line, MEASURED, CrawlSettings(), 0.95, wanted.sites, 0.0).half_width == pytest.approx(half(line) / 2)
     reached = plan_of(line, MEASURED, CrawlSettings(), 0.95, 0, 0.45)
-    assert (reached.sites, reached.requests, reached.least_s) == (0, 0, None)
+    assert (reached.sites, reached.requests, reached.pace_s) == (0, 0, None)
 
 
 def test_the_time_follows_the_politeness_and_the_pace() -> None:
-    """Few sites: the delay between the requests to one host; many: the requests at once, or the pace so far."""
-    line, crawl = line_of(rows(40, np.random.default_rng(1))), CrawlSettings(max_in_flight=10, delay_s=100.0)
+    """Few sites: the delay between the requests to one host; many: the pace so far."""
+    line, crawl = line_of(rows(40, np.random.default_rng(1))), CrawlSettings(delay_s=100.0)
     few, many = (plan_of(line, MEASURED, crawl, 0.95, sites, 0.0) for sites in (1, 100_000))
-    assert (few.least_s, few.pace_s) == (1000.0, 1000.0)
-    assert (many.requests, many.least_s, many.pace_s) == (1_000_000, 50_000.0, 500_000.0)
+    assert few.pace_s == 1000.0
+    assert (many.requests, many.pace_s) == (1_000_000, 500_000.0)
 
 
 def test_without_a_log_the_best_case_and_averages_are_named(farmwatch: Runner, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_without_a_log_the_best_case_and_averages_are_named(farmwatch: Runner, t
     assert ran.code == Exit.OK and "half width of 1.0% at best" in ran.out
     assert "measured elsewhere: averages of docs/explanation/sites.md" in ran.out and "time" not in ran.out
     found = farmwatch("crawl", "plan", "--half-width", "1%", "--json").json
-    assert (found["sites"], found["half_width_now"], found["least_s"]) == (9604, None, None)
+    assert (found["sites"], found["half_width_now"], found["pace_s"]) == (9604, None, None)
 
 
 def put(url: str, number: int, pages: int = 9) -> None:
@@ -123,7 +123,6 @@ def put(url: str, number: int, pages: int = 9) -> None:
                 site=row.site,
                 url=f"https://{row.site}/{visit}",
                 fetched_at=1_780_000_000_000 + 2000 * (n * pages + visit),
-                duration_ms=500,
                 outcome="fetched" if visit < pages else "refused",
             )
             outputs.append(Output(PAGES, partition, key, encode(page)))
@@ -145,7 +144,7 @@ def test_the_log_replaces_the_averages(farmwatch: Runner, finished: str, tmp_pat
     assert found["half_width_now"] == pytest.approx((rate["high"] - rate["low"]) / 2)
     assert found["scored_sites_now"] == rate["scored_sites"]
     figures = found["figures"]
-    assert figures["requests"] == pytest.approx(9, abs=0.2) and figures["request_s"] == pytest.approx(0.5, abs=0.02)
+    assert figures["requests"] == pytest.approx(9, abs=0.2)
     assert figures["pace"] == pytest.approx(0.5, rel=0.2) and figures["sites"] >= 120
     said = farmwatch(*asked, "--sites", "10000").out.splitlines()
     assert said[0].startswith("10,000 further sites would bring the 95% interval of the share to a half width of")

@@ -183,14 +183,6 @@ def test_every_kind_of_damage_is_told_once_and_skipped(folder: Folder, told: lis
     assert all(line.isprintable() for line in told)
 
 
-def test_a_file_that_no_line_names_is_told(folder: Folder, told: list[str]) -> None:
-    """Unnamed files are reported only if every line can be read; otherwise they may belong to a bad line."""
-    folder.page("a", article_html())
-    folder.file("a", "f" * 64).write_bytes(b"")
-    pages = LabelledPages(folder.root, on_bad=told.append)
-    assert told == [f"{folder.file('a', 'f' * 64)}: no line of gold.jsonl names it"] and pages.skipped == 1
-
-
 @pytest.mark.usefixtures("here")
 def test_a_page_that_cannot_be_extracted_is_no_damage(folder: Folder, told: list[str]) -> None:
     """A page that cannot be extracted has features with the error, as live: rulesets drop it, and it counts."""
