@@ -12,11 +12,9 @@ dead sites look the same and a crawl must end. A router without its line may als
 
 from __future__ import annotations
 
-from collections import Counter
-
 import structlog
 
-from crawler.fetch.jobs import REDIRECTED, FetchResult, RequestKind
+from crawler.fetch.jobs import REDIRECTED, FetchResult
 from crawler.reasons import UNANSWERED
 from crawler.settings import CrawlSettings
 from stream.schema.vocabulary import FetchOutcome
@@ -25,11 +23,10 @@ _log = structlog.get_logger()
 
 _FAILURES, _SITES = 10, 5  # ten: with five failing sites, none has failed three times yet
 _OURS = frozenset({"private_address", "internal_error"})  # reasons unrelated to the network
-_SUMMARY_MS = 60_000
 
 
 class NetworkWatch:
-    """The current streak of failures, and a summary in the process's log at most once a minute."""
+    """The current streak of failures."""
 
     def __init__(self, settings: CrawlSettings) -> None:
         self._settings = settings
@@ -42,14 +39,9 @@ class NetworkWatch:
         self._any_answered = False  # since this process began
         self._one_had_answered = False  # of the streak, before it
         self._is_down = False
-        self._reasons: Counter[str] = Counter()
-        self._summary_since_ms = 0
 
     def note(self, answer: FetchResult, now_ms: int, *, has_answered: bool) -> None:
         """Add a result; `has_answered` says whether its site had answered before."""
-        if answer.outcome is FetchOutcome.FAILED and not is_absent(answer.job.kind, answer.status):
-            self._summary_since_ms = self._summary_since_ms or now_ms
-            self._reasons[answer.reason] += 1
         if was_not_answered(answer):
             rest_ms = max(10_000 * self._settings.retry_s, (self._last_ms - self._since_ms) / 2)
             if self._failures and now_ms - self._last_ms > rest_ms:
@@ -102,20 +94,8 @@ class NetworkWatch:
         self._is_down = is_down
         return is_down
 
-    def summarise(self, now_ms: int, *, last: bool = False) -> None:
-        if self._reasons and (last or now_ms - self._summary_since_ms >= _SUMMARY_MS):
-            reasons = ", ".join(f"{reason} {count}" for reason, count in self._reasons.most_common())
-            _log.info("fetches_failed", total=self._reasons.total(), reasons=reasons)
-            self._reasons.clear()
-            self._summary_since_ms = 0
-
 
 def was_not_answered(answer: FetchResult) -> bool:
     """Whether there was no answer: no address, no connection, or a timeout. A redirect counts as an answer."""
     redirected = any(request.outcome == REDIRECTED for request in answer.requests)
     return answer.unreachable and answer.reason in UNANSWERED and not redirected
-
-
-def is_absent(kind: RequestKind, status: int) -> bool:
-    """Whether a site has no robots.txt, tdmrep.json or sitemap, which is not a failure."""
-    return kind is not RequestKind.PAGE and status in (404, 410)

@@ -142,12 +142,11 @@ class RobotsExplanation:
     rules: int = 0  # in our group
     crawl_delay_s: float = 0.0
     crawl_delay_line: int = 0
-    sitemaps: tuple[Line, ...] = ()
 
 
 def explain(text: bytes, agent: str, url: str) -> RobotsExplanation:
     """The decision on a normalised URL under a robots.txt for our product token, with its reason."""
-    group, sitemaps = group_of(lines_of(text), agent)
+    group, _ = group_of(lines_of(text), agent)
     table, target = RuleTable(group.rules), target_of(url)
     rule = None
     if target == _ALWAYS_ALLOWED:
@@ -166,7 +165,6 @@ def explain(text: bytes, agent: str, url: str) -> RobotsExplanation:
         rules=len(group.rules),
         crawl_delay_s=group.delay_s,
         crawl_delay_line=group.delay_line,
-        sitemaps=tuple(sitemaps),
     )
 
 

@@ -27,6 +27,7 @@ RECIPES: Mapping[str, JsonHttpSettings] = {  # of `json_http`; a table of the se
     "mojeek": JsonHttpSettings(
         url="https://api.mojeek.com/search?q={query}&fmt=json&t={count}",
         items="response.results",
+        error="response.status",
         snippet="desc",
         count=100,
         key_env="MOJEEK_API_KEY",
@@ -56,7 +57,7 @@ def configured(settings: SearchSettings, environment: Mapping[str, str]) -> list
         mine = settings_for(settings, name)
         return mine != settings_for(blank, name) or bool(environment.get(getattr(mine, "key_env", "")))
 
-    return [*filter(is_configured, [*SOURCES, *RECIPES]), *(settings.json_http.keys() - RECIPES)]
+    return [*filter(is_configured, [*SOURCES, *RECIPES]), *(name for name in settings.json_http if name not in RECIPES)]
 
 
 def settings_for(settings: SearchSettings, name: str) -> SourceSettings:

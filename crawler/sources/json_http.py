@@ -9,7 +9,16 @@ from urllib.parse import quote
 
 from crawler.sources.answer_parsing import JsonEngine, at_path, text_of
 from crawler.sources.settings import JsonHttpSettings
-from crawler.sources.source import Query, QueryRefused, Results, SearchResult, Source, SourceAnswer, SourceRequest
+from crawler.sources.source import (
+    Query,
+    QueryRefused,
+    Results,
+    SearchResult,
+    Source,
+    SourceAnswer,
+    SourceRefused,
+    SourceRequest,
+)
 
 _FIELD = re.compile(r"\{(query|page|offset|count|language|country)\}")
 
@@ -53,6 +62,10 @@ class JsonHttp(JsonEngine):
 
     def results(self, answer: SourceAnswer, page: int) -> Results:  # noqa: ARG002 - the answer says all
         said, results = self.read(answer)
+        error = text_of(str(at_path(said, self._settings.error) or "")) if self._settings.error else ""
+        if error.upper() not in ("", "OK"):
+            shown = error.replace(self._key, "********") if self._key else error
+            raise SourceRefused(f"{self.name} says {shown[:100]!r}: check the key and the plan")
         items = at_path(said, self._items)
         if items is None:
             raise QueryRefused(f"search.{self._table}.items is {self._items!r}, and there is none; {_keys(said)}")

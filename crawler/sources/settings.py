@@ -122,6 +122,8 @@ class JsonHttpSettings(KeyedSettings, frozen=True, forbid_unknown_fields=True, k
 
     items: str = "results"
     """Path to the list of results."""
+    error: str = ""
+    """Path to an error or a status that comes with HTTP status 200: anything there but OK refuses everything."""
     item_url: str = "url"
     """Path to the address, from a result."""
     title: str = "title"

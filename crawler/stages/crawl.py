@@ -153,7 +153,6 @@ class CrawlStage(Stage):
             partition = self._in_flight.get(number) if was_not_answered(answer) else None
             known = partition is not None and self._tick_frontier(contexts[partition]).has_answered(answer.job.site)
             self._network.note(answer, now_ms, has_answered=known)
-        self._network.summarise(now_ms)
         wait_s = self._network.excused_wait_s(now_ms) if self._network.is_down(now_ms) else None  # down: it is ours
         for owned in list(self._doubtful):
             if not self._tick_frontier(contexts[owned]).check_times(owned):
@@ -197,7 +196,6 @@ class CrawlStage(Stage):
         self._thread.close()
         if self._warc is not None:
             self._warc.close()
-        self._network.summarise(0, last=True)
 
     def _take_over(self, ctx: Context) -> None:
         """Take over a partition that is new to this process. Raises OldFrontier."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from crawler.fetch.jobs import ABSENT, REDIRECTED, FetchResult, RequestKind
-from crawler.fetch.network_health import is_absent
 from crawler.frontier.rows import Totals
 from crawler.frontier.statuses import Status
 from crawler.metrics import (
@@ -77,8 +76,8 @@ def count_requests(answer: FetchResult, meter: Meter) -> None:
         meter.count(FETCH_DEFERRED, kind=answer.job.kind.value)
     for request in answer.requests:
         kind, outcome, reason = request.kind.value, request.outcome, reason_label(request.reason)
-        if outcome == FetchOutcome.FAILED.value and is_absent(request.kind, request.status):
-            outcome, reason = ABSENT, ""
+        if request.kind is not RequestKind.PAGE and request.status in (404, 410) and outcome == FetchOutcome.FAILED:
+            outcome, reason = ABSENT, ""  # a site without robots.txt, tdmrep.json or a sitemap has not failed
         status = status_label(request.status)
         meter.count(FETCH_REQUESTS, kind=kind, outcome=outcome, status=status, reason=reason)
         meter.count(FETCH_RESPONSE_BYTES, request.body_bytes, kind=kind)

@@ -11,6 +11,7 @@ import msgspec
 
 from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.jsonl import JsonLines
+from scoring.estimate.error_counts import ErrorCounts
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.schema.records import SiteState
@@ -27,6 +28,8 @@ T = TypeVar("T")
 
 class BundledRate(RateSettings, frozen=True, forbid_unknown_fields=False):
     """Settings of the rate; a bundle of an earlier version has more of them."""
+
+    errors: ErrorCounts | None = None  # of sites of known truth; canaries took their place
 
 
 class ReleaseSettings(msgspec.Struct, frozen=True):
@@ -83,7 +86,9 @@ def check_release(folder: Path) -> ReleaseCheck:
         raise FarmwatchError(f"{folder / SITES_FILE}: not the rows of sites: {error}") from error
     lines.end()
     rate = msgspec.structs.replace(settings.rate, review=str(folder / LABELS_FILE) if settings.rate.review else "")
-    query = RateQuery(settings=rate, now_ms=settings.made_at, review=read_review(rate, settings.made_at))
+    query = RateQuery(
+        settings=rate, now_ms=settings.made_at, review=read_review(rate, settings.made_at), errors=rate.errors
+    )
     return ReleaseCheck(changed, stored, rate_lines(rows, query)[0])
 
 

@@ -96,15 +96,32 @@ MOVED = {  # earlier name -> what to write now
     **{"audit": "doctor audit", "completion": "doctor completion", "config": "doctor config", "explain": "page"},
     **{"help": "COMMAND --help", "search": "hits add FILE` or `farmwatch hits search"},
 }
-OPTIONS_MOVED = {  # command -> earlier option -> what to write now
+OPTIONS_MOVED: dict[str, dict[str, str]] = {  # command -> earlier option -> what to write now; "": it is gone
     "rate": {"--since": "--from"},
     "sites": {"--verdict": "--where verdict=llm"},
     "page": {"--all": "--verbose"},
-    "compare": {"--save": "--out"},
+    "compare": {
+        "--save": "--out",
+        "--html": "`farmwatch console`",
+        **dict.fromkeys(("--text", "--by", "--resamples"), ""),
+    },
+    "crawl": {"--site": "`farmwatch crawl frontier --site`"},
+    "crawl robots": {"--stored": "`farmwatch crawl robots` alone"},
+    "review label": {"--show-verdicts": ""},
+    "lab calibrate": {"--plot": "`farmwatch lab calibrate` alone"},
+    "lab score": {
+        **{"--weights": "--set score.weights=FILE", "--observer": "--set score.pair.observer=MODEL"},
+        "--performer": "--set score.pair.performer=MODEL",
+    },
+    "lab tally": {"--method": "--set tally.method=deciles", "--deciles": "--set tally.deciles=FILE"},
+    "lab train-articles": {"--report": "", "--threshold": ""},
     "cutover": {"--by": "--operator", "--list": "`farmwatch cutover` alone"},
     "crawl exclude": {"--list": "`farmwatch crawl exclude` alone"},
     "crawl frontier": {f"--{state}": f"--where state={state}" for state in ("parked", "stopped")},
-    **{f"log dead {name}": {"--stage": "--where stage=judge"} for name in ("list", "retry", "drop")},
+    "log dead": {
+        **{"--stage": "--where stage=judge", "--reason": "--where reason=BadRecord"},
+        "--each": "`farmwatch log dead list`",
+    },
 }
 
 app = App(
@@ -123,10 +140,11 @@ def run_command(arguments: Sequence[str]) -> Any:
     """Run the command; returns its exit code or None. Raises CycloptsError, UsageError, and the command's errors."""
     if arguments and (now := MOVED.get(arguments[0])):
         raise UsageError(f"`farmwatch {arguments[0]}` is now `farmwatch {now}`")
-    for command, moved in OPTIONS_MOVED.items():
-        for earlier in moved if " ".join(arguments).startswith(f"{command} ") else ():
-            if any(argument.partition("=")[0] == earlier for argument in arguments):
-                raise UsageError(f"`farmwatch {command}` has no {earlier}: write {moved[earlier]}")
+    line = f"{' '.join(arguments)} "
+    command = max((name for name in OPTIONS_MOVED if line.startswith(f"{name} ")), key=len, default="")
+    for argument in arguments if command else ():
+        if (now := OPTIONS_MOVED[command].get(earlier := argument.partition("=")[0])) is not None:
+            raise UsageError(f"`farmwatch {command}` has no {earlier}{f': write {now}' if now else ' any more'}")
     describe(arguments)
     return app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
 

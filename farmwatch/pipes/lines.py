@@ -186,7 +186,10 @@ class BadFeatures(FarmwatchError):
 def judge_features(line: FeaturesLine, ruleset: Ruleset) -> VerdictLine:
     """The verdict of a ruleset, with the article of a page that it keeps. Raises BadFeatures."""
     try:
-        verdict, text = judge_and_text(features_of(line), ruleset)
+        features = features_of(line)
+        if not (line.measures or line.extract.error):
+            raise ValueError("no measures and no extract.error, which `farmwatch lab measure` makes of a page")
+        verdict, text = judge_and_text(features, ruleset)
     except (ValueError, TypeError, OverflowError) as error:
         raise BadFeatures(f"features that cannot be judged: {error}") from error
     judged = verdict_line(verdict)

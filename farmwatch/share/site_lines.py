@@ -65,7 +65,10 @@ SITE_COLUMNS: list[Column[ListedSite]] = [
         SiteState,
         *("id", "former"),
         path="row.",
-        verdict={"total": "count", "values": tuple(SiteClass), "said": lambda line: line.verdict_words},
+        verdict={
+            **{"total": "count", "values": tuple(SiteClass), "said": lambda line: line.verdict_words},
+            "words": ("decided llm", "decided human", "open", "not judged"),
+        },
         pages={"total": "sum"},
         articles={"total": "sum"},
         scored={"total": "sum"},

@@ -36,6 +36,7 @@ class Column(Generic[T]):
     then_by: Callable[[T], Any] | None = None  # orders rows whose cells are equal
     values: tuple[str, ...] = ()  # of its cells, where they are few words
     said: Callable[[T], Any] | None = None  # the cell in a table and its totals, which are for people; files have `of`
+    words: tuple[str, ...] = ()  # of `said`: a condition may also name one of them
 
 
 def columns_of(record: type[Any], *left_out: str, path: str = "", **changed: Mapping[str, Any]) -> list[Any]:

@@ -199,6 +199,8 @@ def _condition(columns: dict[str, Column[T]], text: str) -> Callable[[T], bool]:
         raise UsageError(f"--where {text!r}: COLUMN, one of {' '.join(_COMPARED)}, and a value, such as verdict=llm")
     name, sign, value = match.groups()
     column = _named(columns, name, "--where")
+    if sign in ("=", "!=") and value in column.words and (said := column.said) is not None:
+        return lambda row: _COMPARED[sign](said(row), value)
     compared, wanted = _COMPARED[sign], value if sign == "~" else _value(column, value)
 
     def holds(row: T) -> bool:
@@ -233,7 +235,7 @@ def _value(column: Column[T], text: str) -> Any:
                 return text
     except (ValueError, KeyError):
         takes = {"truth": "true or false", "time": "a time such as 2026-11-22", "json": "~ and a part of its text"}
-        takes["text"] = ", ".join(column.values)
+        takes["text"] = ", ".join(column.values + column.words)
         said = f"{column.name} takes {takes.get(column.kind, 'a number')}, not {text!r}"
         raise UsageError(f"--where: {said}") from None
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 from stream.text.wording import escaped, one_line
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
 OUT_OF_PROCESSES = (
@@ -142,23 +141,17 @@ def program_version() -> str:
         return "unknown"
 
 
-def error_console() -> Console:
-    """A rich console on stderr, for progress bars; check `is_terminal` before drawing one."""
-    from rich.console import Console
-
-    return Console(stderr=True)
-
-
 @contextmanager
 def counting(total: int | None, what: str) -> Iterator[Advance]:
     """A bar on stderr, if it is a terminal, over `total` things; `advance` gets the number of those processed since."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
+    from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (TaskProgressColumn(), TextColumn(what), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=error_console(), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=total)
         yield lambda done: bar.update(task, advance=done)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from scoring.estimate.definitions import BY_LABELS, SITES
+from scoring.estimate.error_counts import ErrorCounts
 from scoring.estimate.remarks import Remark, RemarkKind
 from scoring.interface import UNCALIBRATED
 from scoring.rates.canary import is_canary
@@ -48,6 +49,7 @@ class RateQuery:
     definition: str = SITES  # one of `estimate.definitions`; judged shares are of sites in any case
     no_page: Mapping[str, str] = field(default_factory=dict)  # site -> why it has no page
     earlier: Sequence[SiteState] = ()  # rows of earlier terms, whose verdicts held in windows
+    errors: ErrorCounts | None = None  # correct the judged share in place of the canaries: those of an older bundle
 
 
 class RateLine(EstimateLine, frozen=True, kw_only=True):
@@ -98,7 +100,8 @@ def rate_lines(rows: Sequence[SiteState], query: RateQuery | None = None) -> lis
     for versions, of_versions in comparable(rows, query.run):
         counted, groups = cut_rows(of_versions, query.by, query.cut, settings.groups, now_ms, query.earlier)
         canaries = recent_canaries(settings, of_versions, now_ms)
-        correction, known = by_canaries(canaries, counted), known_sites(canaries)
+        correction = Correction(query.errors) if query.errors else by_canaries(canaries, counted)
+        known = known_sites(canaries)
         share, fit = share_of_rows(counted, known, settings.confidence, definition=query.definition)
         change = None
         if fit is not None and not query.by and query.definition == SITES:

@@ -10,13 +10,12 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import TypeVar
 
 import msgspec
 
 from stream.log.contract import Clock, Commit, Log, Member, Message, Output, wall_ms
-from stream.log.errors import BadRecord, Fenced, LogUnavailable, SchemaTooNew, StreamError
-from stream.schema.control_rows import ControlRows
+from stream.log.errors import BadRecord, Fenced, LogUnavailable, StreamError
+from stream.schema.control_rows import ControlRows, read_row
 from stream.schema.runs import LAYOUT, Alias, Cutover, Run
 from stream.schema.topics import CONTROL
 
@@ -26,7 +25,6 @@ RUN_KEY = b"run/"  # and the name
 _ALIAS_KEY, _WRITER_KEY, _SCORERS_KEY = b"alias/live", b"writer", b"score"
 _OF_OTHERS = ("search", "writer", "score", "order", "forgotten", "panel")  # rows that are not about runs
 _FENCED = "another process began to change the runs or dead letters of this log: this change was not written; try again"
-_RESTORE = "restore the log from a backup"
 _LOOK_EVERY_S = 0.1
 
 
@@ -38,16 +36,12 @@ class Scorers(msgspec.Struct, frozen=True, kw_only=True):
     at: int = 0  # ms UTC
 
 
-Row = TypeVar("Row", Run, Alias, Cutover, Scorers)
-
-
 class Control:
     """Runs, rulesets, the alias `live` and its moves, as of the last `refresh`."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._rows = ControlRows(log)
-        self._faults: dict[bytes, BadRecord] = {}  # by key: unreadable rows that have not been replaced
         self.runs: dict[str, Run] = {}
         self.rulesets: dict[str, str] = {}  # digest -> TOML text
         self.alias = Alias()
@@ -60,18 +54,7 @@ class Control:
 
         Raises SchemaTooNew; BadRecord while a key's newest row is unreadable.
         """
-        changed = False
-        for message in self._rows.new():
-            self._faults.pop(message.key, None)
-            try:
-                changed |= self._take(message)
-            except BadRecord as error:
-                self._faults[message.key] = error
-            except UnicodeDecodeError as error:
-                self._faults[message.key] = BadRecord(f"{_unreadable(message, f'not a ruleset: {error}')}: {_RESTORE}")
-        for fault in self._faults.values():
-            raise fault
-        return changed
+        return self._rows.take(self._take)
 
     @property
     def live(self) -> Run | None:
@@ -84,23 +67,26 @@ class Control:
     def _take(self, message: Message) -> bool:
         key, value = message.key, message.value
         kind, _, name = key.decode(errors="replace").partition("/")
+        if message.damage and kind in _OF_OTHERS:
+            return False
         if message.damage:
-            if kind in _OF_OTHERS:
-                return False
-            raise BadRecord(f"{_unreadable(message, message.damage)}: {_RESTORE}")
+            raise BadRecord(_unreadable(message, message.damage))
         if kind == "run":
             if value is None:
                 self.runs.pop(name, None)
             else:
-                self.runs[name] = _read(message, value, Run)
+                self.runs[name] = read_row(message, Run, kind, LAYOUT)
         elif kind == "ruleset" and value is not None:
-            self.rulesets[name] = value.decode()
+            try:
+                self.rulesets[name] = value.decode()
+            except UnicodeDecodeError as error:
+                raise BadRecord(_unreadable(message, f"not a ruleset: {error}")) from error
         elif key == _ALIAS_KEY and value is not None:
-            self.alias = _read(message, value, Alias)
+            self.alias = read_row(message, Alias, kind, LAYOUT)
         elif key == _SCORERS_KEY and value is not None:
-            self.scorers = _read(message, value, Scorers)
+            self.scorers = read_row(message, Scorers, kind, LAYOUT)
         elif kind == "cutover" and value is not None:
-            cutover = _read(message, value, Cutover)
+            cutover = read_row(message, Cutover, kind, LAYOUT)
             self.cutovers = [other for other in self.cutovers if other.number != cutover.number] + [cutover]
         else:
             return False
@@ -189,21 +175,8 @@ def _key(row: Run | Alias | Cutover) -> bytes:
     return _ALIAS_KEY if isinstance(row, Alias) else f"cutover/{row.number:08}".encode()
 
 
-def _read(message: Message, value: bytes, kind: type[Row]) -> Row:
-    try:
-        row = msgspec.msgpack.decode(value, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise SchemaTooNew(_unreadable(message, f"not a {kind.__name__}: {error}")) from error
-    if row.v > LAYOUT:
-        raise SchemaTooNew(
-            f"control: a {kind.__name__} of schema {row.v}, this farmwatch reads up to {LAYOUT}: a newer one has worked"
-            " on this log"
-        )
-    return row
-
-
 def _unreadable(message: Message, why: str) -> str:
     return (
         f"topic control, partition {message.partition} offset {message.offset}: {why}; the runs of this log are not"
-        " known without it"
+        " known without it: restore the log from a backup"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -30,6 +30,7 @@ class ControlRows:
         self._log = log
         self._next = 0
         self._exists = False
+        self._faults: dict[bytes, BadRecord] = {}  # by key: unreadable rows that have not been replaced
 
     def new(self) -> Iterator[Message]:
         """The rows since the last call that was read to its end; after an error they are repeated."""
@@ -41,9 +42,25 @@ class ControlRows:
             yield from self._log.read(CONTROL, 0, self._next, end)
         self._next = max(self._next, end)  # the last offsets may belong to transaction markers
 
+    def take(self, take: Callable[[Message], bool]) -> bool:
+        """Give the new rows to `take`, which says whether a row changed something; True if any did.
 
-def read_row(message: Message, kind: type[T], what: str) -> T:
-    """Decode a row of `control`; `what` names it. Raises BadRecord if it is damaged, or SchemaTooNew."""
+        Raises SchemaTooNew; BadRecord while a key's newest row is unreadable.
+        """
+        changed = False
+        for message in self.new():
+            self._faults.pop(message.key, None)
+            try:
+                changed |= take(message)
+            except BadRecord as error:
+                self._faults[message.key] = error
+        for fault in self._faults.values():
+            raise fault
+        return changed
+
+
+def read_row(message: Message, kind: type[T], what: str, newest: int = READ) -> T:
+    """Decode a row of `control`, up to schema `newest`; `what` names it. Raises BadRecord for damage, SchemaTooNew."""
     where = f"topic {CONTROL}, offset {message.offset}, {what}"
     if message.damage:
         raise BadRecord(f"{where}: {message.damage}")
@@ -51,6 +68,6 @@ def read_row(message: Message, kind: type[T], what: str) -> T:
         row = msgspec.msgpack.decode(message.value or b"", type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise SchemaTooNew(f"{where}: {error}") from error
-    if row.v > READ:
-        raise SchemaTooNew(f"{where}: schema {row.v}, this farmwatch reads up to {READ}")
+    if row.v > newest:
+        raise SchemaTooNew(f"{where}: schema {row.v}, this farmwatch reads up to {newest}")
     return row

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from stream.log.contract import Log, Output
-from stream.log.errors import BadRecord
+from stream.log.contract import Log, Message, Output
 from stream.schema.control_rows import ControlRows, read_row
 from stream.schema.topics import CONTROL
 
@@ -50,7 +49,6 @@ class Orders:
     def __init__(self, log: Log) -> None:
         """Read them. Raises as `refresh`."""
         self._rows = ControlRows(log)
-        self._faults: dict[bytes, BadRecord] = {}  # by key: unreadable rows that have not been replaced
         self._orders: dict[str, Order] = {}
         self.refresh()
 
@@ -59,23 +57,16 @@ class Orders:
 
         Raises BadRecord while an order is unreadable: nobody may be visited whose exclusion is unknown. SchemaTooNew.
         """
-        changed = False
-        for message in self._rows.new():
-            if not message.key.startswith(_KEY.encode()):
-                continue
-            name = message.key.decode(errors="replace").removeprefix(_KEY)
-            self._faults.pop(message.key, None)
-            try:
-                if message.value is not None:
-                    self._orders[name] = read_row(message, Order, f"order {name!r}")
-                    changed = True
-                elif self._orders.pop(name, None) is not None:
-                    changed = True
-            except BadRecord as error:
-                self._faults[message.key] = error
-        for fault in self._faults.values():
-            raise fault
-        return changed
+        return self._rows.take(self._take)
+
+    def _take(self, message: Message) -> bool:
+        if not message.key.startswith(_KEY.encode()):
+            return False
+        name = message.key.decode(errors="replace").removeprefix(_KEY)
+        if message.value is None:
+            return self._orders.pop(name, None) is not None
+        self._orders[name] = read_row(message, Order, f"order {name!r}")
+        return True
 
     @property
     def pause(self) -> Order:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from stream.log.contract import Log, Output
-from stream.schema.control_rows import read_row
+from stream.schema.control_rows import ControlRows, read_row
 from stream.schema.topics import CONTROL
 
 PANEL_KEY = b"panel/"
@@ -26,9 +26,7 @@ class SitePanel(msgspec.Struct, frozen=True, kw_only=True):
 def read_panels(log: Log) -> dict[int, SitePanel]:
     """Version -> panel, in order. Raises BadRecord, SchemaTooNew."""
     panels: dict[int, SitePanel] = {}
-    if CONTROL not in log.topics():
-        return panels
-    for message in log.read(CONTROL, 0):
+    for message in ControlRows(log).new():
         if not message.key.startswith(PANEL_KEY) or message.value is None:
             continue
         panel = read_row(message, SitePanel, "panel")

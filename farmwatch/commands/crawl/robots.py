@@ -28,7 +28,6 @@ from stream.text.user_errors import Exit, FarmwatchError
 from stream.text.wording import counted, moment, one_line
 
 _SHOWN = 200  # characters shown of a line, URL or name
-_SITEMAPS_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +118,11 @@ def _facts(
     settings: CrawlSettings, source: _Source, decision: RobotsExplanation, rule: TdmRule | None
 ) -> dict[str, list[str]]:
     until = [f"asked again after {moment(source.robots_until)}"] if source.robots_until else []
-    sitemaps = [f"line {line.number}: {_short(line.value)}" for line in decision.sitemaps[:_SITEMAPS_SHOWN]]
     return {
         "robots.txt": [source.origin, *until],
         "decision": [f"{'allowed' if decision.allowed else 'disallowed'}, {_because(decision)}"],
         "group": [_group(decision, settings.name)],
         "delay": [_delay(decision, settings)],
-        "sitemaps": [f"{len(decision.sitemaps)} named" if decision.sitemaps else "none named", *sitemaps],
         "tdmrep.json": [_tdm(source, rule, settings)],
     }
 

@@ -85,7 +85,8 @@ def _facts(state: DaemonStatus) -> Iterator[str]:
         crawl = state.crawl
         pace = "" if crawl.per_s is None else f", {crawl.per_s:.1f} a second"
         yield f"crawl  {crawl.fetched:,} pages fetched{pace}, {crawl.queued:,} URLs queued"
-        yield f"       {crawl.active:,} of {crawl.sites:,} sites active or parked, {crawl.stopped:,} stopped or decided"
+        rest = crawl.sites - crawl.active - crawl.stopped
+        yield f"       sites: {crawl.active:,} active or parked, {crawl.stopped:,} stopped or decided, {rest:,} resting"
     yield f"disk   log {size(state.log_bytes)}, {size(state.free_bytes)} free"
     roles = ", ".join(_role(role).replace(" ", _UNBROKEN) for role in state.roles)
     for text in textwrap.wrap(roles, WIDTH, initial_indent="roles  ", subsequent_indent=" " * 7):

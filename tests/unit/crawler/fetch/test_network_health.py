@@ -108,22 +108,6 @@ def test_an_outage_ends_by_itself() -> None:
     assert [entry["event"] for entry in logs] == ["no_network_for_too_long"]
 
 
-def test_failures_are_summed_up_once_a_minute() -> None:
-    """The log has counts by reason once a minute and at the end, without a site or URL."""
-    watch = NetworkWatch(SETTINGS)
-    with capture_logs() as logs:
-        for second in range(100):
-            watch.note(answer("a.test", "timeout" if second % 3 else "dns"), 1000 + second * 1000, has_answered=False)
-            watch.note(answer("b.test", ""), 1000 + second * 1000, has_answered=False)
-            watch.summarise(1000 + second * 1000)
-        assert [(entry["event"], entry["total"]) for entry in logs] == [("fetches_failed", 61)]
-        watch.summarise(0, last=True)
-        watch.summarise(0, last=True)
-    assert [entry["total"] for entry in logs] == [61, 39]
-    assert logs[0]["reasons"] == "timeout 40, dns 21"
-    assert ".test" not in str(logs)
-
-
 def test_failures_before_a_pause_belong_to_another_streak() -> None:
     """One dead site hours ago does not hide an outage of today."""
     watch = failed(1, times=1)
@@ -137,18 +121,6 @@ def test_retries_thin_out_while_an_outage_lasts() -> None:
     watch = failed(6, known=True)
     waits = [watch.excused_wait_s(LATER_MS + hours * 3_600_000) for hours in (0, 1, 3, 6)]
     assert waits == [SETTINGS.retry_s, 900, 2700, SETTINGS.park_cap_s]
-
-
-def test_a_site_without_robots_txt_has_not_failed() -> None:
-    """The summary counts a missing page as a failure, and ignores a missing robots.txt."""
-    watch = NetworkWatch(SETTINGS)
-    with capture_logs() as logged:
-        for kind in (RequestKind.ROBOTS, RequestKind.PAGE):
-            job = Job(kind, "a.test", "http://a.test/x", 5.0)
-            gone = FetchResult(job=job, outcome=FetchOutcome.FAILED, started_ms=0, reason="http_404", status=404)
-            watch.note(gone, LATER_MS, has_answered=True)
-        watch.summarise(LATER_MS, last=True)
-    assert [(event["event"], event["total"]) for event in logged] == [("fetches_failed", 1)]
 
 
 def test_a_router_that_denies_all_names_is_an_outage() -> None:

@@ -38,6 +38,7 @@ MINE = JsonHttpSettings(
     item_url="link.href",
     title="name",
     snippet="parts.0.text",
+    error="fault",
     rank="position",
     key_env="MINE_KEY",
     key_header="Authorization",
@@ -180,7 +181,10 @@ def test_brave_stops_at_its_tenth_page_and_where_it_says_so() -> None:
         ("brave", 422, b'{"error": {"code": "SUBSCRIPTION_TOKEN_INVALID"}}', SourceRefused, "does not know the key"),
         ("brave", 422, b'{"error": {"code": "VALIDATION"}}', QueryRefused, "does not accept the query"),
         ("brave", 429, b"", SourceBusy, "search.brave.rate"),
-        ("mojeek", 200, b'{"response": {"status": "ERROR: Access Denied"}}', QueryRefused, "there is none"),
+        ("mojeek", 200, b'{"response": {"status": "ERROR: Access Denied"}}', SourceRefused, "'ERROR: Access Denied'"),
+        ("mojeek", 200, f'{{"response": {{"status": "ERROR: {KEY}"}}}}'.encode(), SourceRefused, "'ERROR: [*]{8}'"),
+        ("mine", 200, b'{"data": {"items": []}, "fault": {"code": 7}}', SourceRefused, "mine says .*7"),
+        ("mine", 200, b'{"fault": null}', QueryRefused, "there is none"),
         ("mine", 403, b"", SourceRefused, "search.json_http.mine says how"),
         ("mine", 404, b"", SourceRefused, "nothing at this URL"),
         ("mine", 400, b"", QueryRefused, "does not understand"),
@@ -360,6 +364,8 @@ def test_what_was_set_up_is_told_by_its_table_or_its_key() -> None:
     assert configured(SearchSettings(), {"BRAVE_API_KEY": "x"}) == ["brave"]
     assert configured(_settings(), {}) == ["searxng", "commoncrawl", "mine"]
     assert configured(_settings(), {"MOJEEK_API_KEY": "x"}) == ["searxng", "commoncrawl", "mojeek", "mine"]
+    own = [f"own{number}" for number in range(9)]
+    assert configured(SearchSettings(json_http=dict.fromkeys(own, MINE)), {}) == own
     assert {*SOURCES, "json_http"} == set(SearchSettings.__struct_fields__)
 
 

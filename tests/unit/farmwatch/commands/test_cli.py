@@ -278,6 +278,32 @@ def test_an_earlier_option_names_what_to_write_now(farmwatch: Runner, command: s
     """It gets no guess: the message is from a table, and what it names exists."""
     now = OPTIONS_MOVED[command][earlier]
     ran = farmwatch(*command.split(), f"{earlier}=x")
-    assert (ran.code, ran.err) == (Exit.USAGE, f"farmwatch: `farmwatch {command}` has no {earlier}: write {now}\n")
+    said = f": write {now}" if now else " any more"
+    assert (ran.code, ran.err) == (Exit.USAGE, f"farmwatch: `farmwatch {command}` has no {earlier}{said}\n")
     if now.startswith("--"):
-        assert f"{now.split()[0]} " in farmwatch(*command.split(), "--help").out
+        listed = [*command.split(), *(["list"] if command == "log dead" else [])]
+        assert f"{now.split()[0]} " in farmwatch(*listed, "--help").out
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "crawl --dry-run --site a.example",
+            "crawl robots --stored",
+            "log dead list --each",
+            "log dead retry --reason=x",
+        ),
+        *("compare a b --resamples 9", "compare a b --html x", "lab tally --method x", "lab score --observer x"),
+        *("review label --show-verdicts", "lab train-articles --report x", "lab calibrate --plot x"),
+    ],
+)
+def test_an_option_that_was_taken_away_is_known_as_earlier(farmwatch: Runner, line: str) -> None:
+    """Wherever it stands in the line, the answer says that the command has it no more."""
+    ran = farmwatch(*line.split())
+    assert ran.code == Exit.USAGE and ran.err.startswith("farmwatch: `farmwatch ") and "` has no --" in ran.err
+
+
+def test_an_option_of_a_command_below_another_is_its_own(farmwatch: Runner) -> None:
+    """`crawl` has lost --site, and `crawl frontier` has it."""
+    assert "has no --site" not in farmwatch("crawl", "frontier", "--site", "a.example").err

@@ -78,12 +78,18 @@ def test_the_number_follows_from_the_bundle(world: CutoverWorld, farmwatch: Runn
 
 
 def test_a_bundle_of_an_earlier_version_opens(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
-    """Settings that are no more stand in its file, and the share follows from the others."""
+    """Its settings may have counts of sites of known truth, which correct the judged share."""
     assert farmwatch("log", "release", "bundle", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
     bundle = tmp_path / "bundle"
     settings = json.loads((bundle / "settings.json").read_text())
-    settings["rate"]["errors"] = None
+    errors = {"llm_sites": 30, "llm_found": 27, "human_sites": 30, "human_cleared": 29}
+    settings["rate"]["errors"] = errors
     (bundle / "settings.json").write_text(json.dumps(settings))
+    counts = [f"--{name.replace('_', '-')}={number}" for name, number in errors.items()]
+    corrected = farmwatch("lab", "estimate", bundle / "sites.jsonl", *counts).json
+    assert corrected["judged_method"] == "corrected"
+    judged = {name: corrected[name] for name in ("judged_share", "judged_low", "judged_high", "judged_method")}
+    (bundle / "rate.json").write_text(json.dumps(json.loads((bundle / "rate.json").read_text()) | judged))
     (bundle / SUMS).unlink()
     write_sums(bundle, {file.name: digest_of(file) for file in bundle.iterdir()})
     assert farmwatch("doctor", "audit", bundle).code == Exit.OK

@@ -31,7 +31,7 @@ def _file(farmwatch: Runner, folder: Path, text: str | bytes, url: str, *more: s
 
 
 def test_the_line_that_decides_is_told(farmwatch: Runner, tmp_path: Path) -> None:
-    """The output has decision, line, group, delay and sitemaps, each with its line number; exit 1 if forbidden."""
+    """The output has decision, line, group and delay, each with its line number; exit 1 if forbidden."""
     ran = _file(farmwatch, tmp_path, _TEXT, "https://a.example/x/y")
     assert ran.code == Exit.PROBLEM
     assert ran.out.splitlines() == [
@@ -40,8 +40,6 @@ def test_the_line_that_decides_is_told(farmwatch: Runner, tmp_path: Path) -> Non
         "  decision     disallowed, line 3: Disallow: /x",
         "  group        line 2: User-agent: * (for everyone, as none names farmwatch; 2 rules)",
         "  delay        10 s between starts (line 5: Crawl-delay: 10)",
-        "  sitemaps     1 named",
-        "               line 6: https://a.example/s.xml",
         "  tdmrep.json  not asked",
     ]
     ran = _file(farmwatch, tmp_path, _TEXT, "a.example/x/free/1")

@@ -97,7 +97,7 @@ def test_a_bad_row_of_control_is_one_line(farmwatch: Runner, finished: str) -> N
     for command in (("runs",), ("rate",), ("sites",)):
         ran = farmwatch(*command, "--log", finished)
         assert ran.code == Exit.UNAVAILABLE
-        assert "topic control, partition 0 offset 1: not a Run: " in ran.err
+        assert "topic control, offset 1, run: " in ran.err
         assert "restore the log from a backup" in ran.err
         assert "Traceback" not in ran.err
 

@@ -169,7 +169,7 @@ def test_features_that_cannot_be_judged_are_skipped(
 @pytest.mark.parametrize("text", [{}, {"text": ""}, {"text": " \n"}])
 def test_features_without_a_text_are_no_article(farmwatch: Runner, tmp_path: Path, text: dict[str, str]) -> None:
     """A line without a text and an error counts as a page without main text, and is not passed on."""
-    file = _write(tmp_path, {"url": "u", "site": "s", **text})
+    file = _write(tmp_path, {"url": "u", "site": "s", "measures": {"url_path": "/"}, **text})
     (verdict,) = farmwatch("lab", "judge", "--ruleset", "notes", file).lines
     assert (verdict["verdict"], verdict["failed"]) == ("dropped", ["extracted"])
     assert verdict["rules"][0]["value"] == "no_text"
@@ -291,6 +291,17 @@ def test_error_counts_of_estimate_come_together(farmwatch: Runner, tmp_path: Pat
     assert "uncorrected" in farmwatch("lab", "estimate", file).err
 
 
+@pytest.mark.parametrize("kind", ["page", "verdict"])
+def test_lines_of_another_pipe_are_not_judged(farmwatch: Runner, tmp_path: Path, kind: str) -> None:
+    """A line with neither measures nor the error of an extraction is skipped: a page, a verdict."""
+    failed = {"url": "https://a.example/e", "site": "a.example", "extract": {"path": "none", "error": "no_text"}}
+    (verdict,) = farmwatch("lab", "judge", _write(tmp_path, failed)).lines
+    assert verdict["failed"] == ["extracted"]
+    judged = farmwatch("lab", "judge", _write(tmp_path, _page("/x", site="a.example") if kind == "page" else verdict))
+    assert (judged.code, judged.out) == (Exit.PROBLEM, "")
+    assert "line 1: features that cannot be judged: no measures" in judged.err and "lab measure" in judged.err
+
+
 def test_chunk_prints_the_cuts(farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lengths sum to the file's bytes, none above the maximum; without a file, standard input is read."""
     data = bytes(range(256)) * 20
@@ -306,7 +317,7 @@ def test_chunk_prints_the_cuts(farmwatch: Runner, tmp_path: Path, monkeypatch: p
 def test_pipes_read_standard_input_and_mind_a_closed_reader(tmp_path: Path) -> None:
     """`-` is standard input, and a closed reader ends the pipe quietly."""
     environment = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    line = json.dumps({"url": "https://a.example/x", "site": "a.example"}) + "\n"
+    line = json.dumps({"url": "https://a.example/x", "site": "a.example", "measures": {"tokens": 7}}) + "\n"
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {sys.executable} -m farmwatch lab judge - | head -n 1"],
         input=line * 3000, cwd=tmp_path, env=environment, capture_output=True, text=True,

@@ -104,16 +104,20 @@ def test_what_cannot_be_meant_is_refused_with_what_can(options: dict[str, Any], 
 
 
 def test_a_table_has_words_for_people_and_a_file_those_of_the_record(capsys: pytest.CaptureFixture[str]) -> None:
-    """Cells and totals of a table are as they are said; conditions take the known words of the record."""
-    columns: list[Column[str]] = [
-        Column("verdict", "text", str, "count", values=("llm", "human"), said=lambda word: f"decided {word}")
-    ]
+    """Cells and totals of a table are as they are said; conditions take the words of the record and of the table."""
+    says = {"llm": "decided llm", "human": "decided human", "undecided": "open"}
+    values, words = tuple(says), tuple(says.values())
+    columns: list[Column[str]] = [Column("verdict", "text", str, "count", values=values, said=says.get, words=words)]
     Listing().of(columns).put(["llm"], "site")
     shown = capsys.readouterr()
     assert (shown.out, shown.err) == ("verdict\ndecided llm\n", "1 site; verdict 1 decided llm\n")
     assert list(Listing(where=["verdict=llm"]).of(columns).rows(["llm", "human"])) == ["llm"]
-    with pytest.raises(UsageError, match="verdict takes llm, human, not 'open'"):
-        Listing(where=["verdict=open"]).of(columns)
+    for condition, chosen in (("=decided llm", "llm"), ("=open", "undecided"), ("!=open", "llm human")):
+        assert " ".join(Listing(where=[f"verdict{condition}"]).of(columns).rows(says)) == chosen
+    takes = "llm, human, undecided, decided llm, decided human, open"
+    for refused in ("verdict=opne", "verdict>open"):
+        with pytest.raises(UsageError, match=f"verdict takes {takes}, not "):
+            Listing(where=[refused]).of(columns)
 
 
 def test_totals_are_of_all_chosen_rows_whatever_the_limit(capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,11 +77,11 @@ def test_a_row_of_a_newer_schema_is_refused(log: _Log, key: bytes, row: Run | Al
 
 
 @pytest.mark.parametrize("value", [b"", b"\xc1", msgspec.msgpack.encode({"v": "1"}), msgspec.msgpack.encode([1])])
-@pytest.mark.parametrize(("key", "row"), ROWS)
-def test_bytes_that_are_no_row_are_reported(log: _Log, key: bytes, row: Run | Alias | Cutover, value: bytes) -> None:
+@pytest.mark.parametrize("key", [key for key, _ in ROWS])
+def test_bytes_that_are_no_row_are_reported(log: _Log, key: bytes, value: bytes) -> None:
     """The error for an unreadable value names the expected record."""
     append(log, key, value)
-    with pytest.raises(SchemaTooNew, match=type(row).__name__):
+    with pytest.raises(SchemaTooNew, match=f"offset 0, {key.decode().partition('/')[0]}: "):
         Control(log)
 
 
@@ -94,7 +94,7 @@ def test_only_the_newest_row_of_a_key_must_be_readable(log: _Log) -> None:
     assert (control.alias.run, control.runs) == ("a", {"a": RUN})
     append(log, b"alias/live", b"\xc1")
     for _ in range(2):
-        with pytest.raises(SchemaTooNew, match="Alias"):
+        with pytest.raises(SchemaTooNew, match="offset 3, alias: "):
             control.refresh()
     append(log, b"alias/live", msgspec.msgpack.encode(Alias(run="b")))
     assert control.refresh()
