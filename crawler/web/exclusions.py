@@ -23,13 +23,10 @@ _HOSTS = 65_536  # answers remembered
 
 
 def exclusion_of(named: str, *, is_new: bool = True) -> str:
-    """An exclusion as the log spells it; a host may be given in capitals or as a URL. Raises UnusableUrl.
-
-    A new one without a dot is refused as a slip, unless it is an address or localhost.
-    """
+    """An exclusion as the log spells it; a host may be given in capitals or as a URL. Raises UnusableUrl."""
     if "*" not in named:
         host = site_of(named if "://" in named else f"http://{named}/")
-        if is_new and "." not in host and not host.startswith("[") and host != "localhost":
+        if is_new and "." not in host and not host.startswith("[") and host != "localhost":  # a slip
             raise UnusableUrl("the name of a host has a dot")
         return host
     pattern = named.strip().lower().rstrip(".")  # no host of the crawl ends in a dot

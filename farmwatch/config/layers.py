@@ -160,9 +160,6 @@ def from_flags(kind: type[msgspec.Struct], assignments: Sequence[str]) -> Layer:
         if not equals:
             raise ConfigError(f"--set {assignment[:_LONG]!r}: expected PATH=VALUE, such as crawl.delay_s=5")
         if path not in known:
-            table = next((name for name in known if path.startswith(f"{name}.") and _is_table(known[name])), "")
-            if table:
-                raise ConfigError(f"{path}: entries of {table} stand in the file; --set takes the table whole, as JSON")
             raise ConfigError(f"{path[:_LONG]}: unknown key (from --set){_mend(_env(path)) or _suggest(path, known)}")
         values[path] = RawValue(value, "flag", text=True)
     return values
@@ -225,9 +222,8 @@ def _convert(setting: Setting, raw: Any, origin: str, text: bool) -> Any:
         shown = f", the value is {repr(plain[:_LONG]) if isinstance(plain, str) else as_toml(plain)}"
         allowed = allowed_values(setting.type)
         if allowed:
-            near = _suggest(raw, dict.fromkeys(allowed)) if may_show and isinstance(raw, str) else ""
             *most, last = map(shown_value, allowed)
-            reason = f"expected {', '.join(most)}{' or ' if most else ''}{last}{near}"
+            reason = f"expected {', '.join(most)}{' or ' if most else ''}{last}"
         else:
             reason = str(error).replace("Expected", "expected").replace("`", "")
             if text:  # all values of flags and variables are texts at first

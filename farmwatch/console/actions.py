@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from crawler.web.exclusions import exclusion_of, is_boundless
 from crawler.web.urls import site_of
 from farmwatch.config.opening import opened
-from farmwatch.console.jobs import FORGET, Say
+from farmwatch.console.jobs import FORGET
 from farmwatch.console.views import Console
 from farmwatch.crawl.orders import order_exclusions, order_pause
 from farmwatch.terminal.remedies import in_full
@@ -63,8 +63,8 @@ def forget(console: Console, form: Form) -> str:
     if again != host:
         raise UsageError(f"to remove all of {host} for ever, type its name in both fields")
 
-    def work(say: Say) -> str:
-        return forget_hosts(console.config, [host], say, sure=True).text(console.config.crawl.warc_folder)
+    def work() -> str:
+        return forget_hosts(console.config, [host], lambda _: None, sure=True).text(console.config.crawl.warc_folder)
 
     begun = console.jobs.start((FORGET, host), f"Forgetting {host}", work)
     return "/crawl" if begun else f"/crawl?{ALREADY}"

@@ -20,7 +20,6 @@ from stream.text.user_errors import FarmwatchError
 _log = structlog.get_logger()
 T = TypeVar("T")
 Key = tuple[Hashable, ...]  # the kind of work, and what it is on
-Say = Callable[[str], None]
 _BUSY = 0.05  # largest share of the time in which one value is being found
 _PATIENCE_S = 2.0  # that a request waits
 _KEPT = 6  # finished works of a kind
@@ -45,7 +44,6 @@ class SlowWork:
     """One piece of work, from its begin on."""
 
     title: str
-    said: str = ""
     result: Any = None
     error: Exception | None = None
     at: int = 0
@@ -78,7 +76,7 @@ class Jobs:
         self._under_way: dict[Key, SlowWork] = {}
 
     def found(
-        self, key: Key, title: str, work: Callable[[Say], T], keep_s: float, patience_s: float = _PATIENCE_S
+        self, key: Key, title: str, work: Callable[[], T], keep_s: float, patience_s: float = _PATIENCE_S
     ) -> Found[T]:
         """The result of `work`, which begins now unless there is one of at most `keep_s`.
 
@@ -102,9 +100,7 @@ class Jobs:
             raise Working(title)
         return last.outcome()
 
-    def result(
-        self, key: Key, title: str, work: Callable[[Say], T], keep_s: float, patience_s: float = _PATIENCE_S
-    ) -> T:
+    def result(self, key: Key, title: str, work: Callable[[], T], keep_s: float, patience_s: float = _PATIENCE_S) -> T:
         """As `found`, without the time."""
         return self.found(key, title, work, keep_s, patience_s).value
 
@@ -112,12 +108,12 @@ class Jobs:
         """The result of slow work that is a part of a page; None while there is none yet, or if it cannot be found."""
         with suppress(Working):
             try:
-                return self.result(key, "", lambda _: work(), _SOON_S, patience_s)
+                return self.result(key, "", work, _SOON_S, patience_s)
             except FarmwatchError as error:
                 _log.warning("console_cannot_find", part=key[0], error=str(error))
         return None
 
-    def start(self, key: Key, title: str, work: Callable[[Say], str]) -> bool:
+    def start(self, key: Key, title: str, work: Callable[[], str]) -> bool:
         """Begin a work that returns a message. False if it is already under way."""
         with self._lock:
             if key in self._under_way:
@@ -137,20 +133,17 @@ class Jobs:
             for job in self._under_way.values():
                 job.is_dropped = True
 
-    def _begin(self, key: Key, title: str, work: Callable[[Say], Any]) -> SlowWork:
+    def _begin(self, key: Key, title: str, work: Callable[[], Any]) -> SlowWork:
         if (job := self._under_way.get(key)) is None:
             job = self._under_way[key] = SlowWork(title)
             threading.Thread(target=self._work, args=(key, job, work), name="console-job", daemon=True).start()
         return job
 
-    def _work(self, key: Key, job: SlowWork, work: Callable[[Say], Any]) -> None:
-        def say(text: str) -> None:
-            job.said = text
-
+    def _work(self, key: Key, job: SlowWork, work: Callable[[], Any]) -> None:
         with self._own_turns.get(key[0], self._turn):
             started_s, job.at = self._monotonic(), int(time.time() * 1000)
             try:
-                job.result = work(say)
+                job.result = work()
             except Exception as error:  # noqa: BLE001 - it is raised where the result is asked for
                 job.error = error
         with self._lock:

@@ -53,7 +53,7 @@ class IndexedRecords(PageRecords):
     def _why(self, url: str, page: Page | None) -> str:
         """With what the crawl knows; on a broker its state would have to be restored for that."""
         pages, is_near = [] if page is None else [page], not self._log.forgets_offsets
-        return why_not_measured(self._log, url, site_of(url), [self.page_id], pages, (), asks_crawl=is_near)
+        return why_not_measured(self._log, url, site_of(url), [self.page_id], pages, asks_crawl=is_near)
 
     def _read(self, kind: type[R], topic: str, offsets: Sequence[int]) -> Iterator[R]:
         """The records at these ascending offsets; those that are near each other are read at once."""

@@ -9,7 +9,7 @@ import msgspec
 
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
-from farmwatch.console.jobs import COMPARE, Jobs, Say
+from farmwatch.console.jobs import COMPARE, Jobs
 from farmwatch.console.label_pages import LabelPages
 from farmwatch.console.replays import Replays
 from farmwatch.runs.comparison_words import as_json
@@ -109,7 +109,7 @@ class RunPages:
         sides = (("a", "live"), ("b", "before"))
         a, b = (find_run(control, query.get(side, "")[:60] or default).shown for side, default in sides)
 
-        def work(_: Say) -> Comparison:
+        def work() -> Comparison:
             now_ms = self._clock()
             review = read_review(self._config.rate, now_ms)
             return compare(self._log, a, b, _REQUEST, self._config.rate, now_ms, review)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from farmwatch.config.config import Config
-from farmwatch.console.jobs import DOCTOR, Jobs, Say
+from farmwatch.console.jobs import DOCTOR, Jobs
 from farmwatch.console.read_model import JUDGED, ReadModel
 from farmwatch.console.site_filter import DECIDED, SiteFilter, SiteSums
 from farmwatch.console.site_lists import number_in
@@ -23,7 +23,7 @@ from farmwatch.doctor.status import DaemonStatus
 from farmwatch.terminal.messages import program_version
 from farmwatch.upkeep.disk_forecast import forecast_in_words, topic_growths
 from farmwatch.upkeep.letter_fields import existing_letter, letter_content
-from replay.rows.dead_letters import NEWEST, LetterGroup, LetterState, letter_groups, older_letters, read_letters
+from replay.rows.dead_letters import NEWEST, LetterState, letter_groups, older_letters, read_letters
 from replay.runs.run_rules import method_name
 from stream.log.contract import Clock, Log
 from stream.schema.control import Control
@@ -65,9 +65,7 @@ class StatePages:
         """
         status, examined = self._read_status(), None
         if asked := query.get("doctor", "")[:20]:
-            examined = self._jobs.found(
-                (DOCTOR, asked), "Running the doctor", lambda _: list(examine(self._config)), inf
-            )
+            examined = self._jobs.found((DOCTOR, asked), "Running the doctor", lambda: list(examine(self._config)), inf)
         versions = {
             "farmwatch": program_version(),
             "python": platform.python_version(),
@@ -101,11 +99,12 @@ class StatePages:
         """The newest dead letters by stage and reason, as `farmwatch log dead list` says them. Raises Working."""
         topics = self._log.topics()
         ends = [tuple(self._log.end(topic)) for topic in (DEAD_LETTERS, RETRIES) if topic in topics]
-
-        def read(_: Say) -> list[LetterGroup]:
-            return letter_groups(read_letters(self._log, newest=True))
-
-        groups = self._jobs.result(("letters", *ends), "Reading the dead letters", read, _LETTERS_S)
+        groups = self._jobs.result(
+            ("letters", *ends),
+            "Reading the dead letters",
+            lambda: letter_groups(read_letters(self._log, newest=True)),
+            _LETTERS_S,
+        )
         done = {name: number_in(query, name) for name in ("settled", "refused")}
         return {
             "letters": [

@@ -21,7 +21,7 @@ from farmwatch.canaries.lines import SAID, read_canary_lines
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.history_marks import marks_of
-from farmwatch.console.jobs import FORGET, Found, Jobs, Say, Working
+from farmwatch.console.jobs import FORGET, Found, Jobs, Working
 from farmwatch.console.page_index import IndexedRecords
 from farmwatch.console.read_model import ReadModel
 from farmwatch.console.replays import Replays
@@ -151,7 +151,7 @@ class Console:
             "exclusions": exclusions,
             "already": bool(query.get("already")),
             "forgetting": [
-                {"title": job.title, "said": str(job.error or job.result or job.said), "done": job.done.is_set()}
+                {"title": job.title, "said": str(job.error or job.result or ""), "done": job.done.is_set()}
                 for job in self.jobs.of(FORGET)
             ],
         }
@@ -190,7 +190,7 @@ class Console:
     def frontier(self, _: Query) -> Data:
         """The frontier: parked, stopped and resting hosts. Raises Working."""
 
-        def read(_: Say) -> FrontierReport:
+        def read() -> FrontierReport:
             now_ms = self._clock()
             return report_on(frontier_lines(self._log, self.config.crawl, now_ms), now_ms, _HOSTS_SHOWN)
 
@@ -203,7 +203,7 @@ class Console:
     def templates(self, query: Query) -> Data:
         """The groups of `farmwatch lab templates groups`; with `id` the one of a template. Raises Working."""
 
-        def work(_: Say) -> tuple[TemplateGroups, Mapping[str, str]]:
+        def work() -> tuple[TemplateGroups, Mapping[str, str]]:
             groups = self.template_groups()
             return groups, read_verdicts(self._log, names_to_read(self._log).sites, groups)
 
@@ -249,14 +249,14 @@ class Console:
             return []
 
     def _answer(self, by: str) -> Found[tuple[CurrentRate, list[Data], list[Data]]]:
-        def find(_: Say) -> tuple[CurrentRate, list[Data], list[Data]]:
+        def find() -> tuple[CurrentRate, list[Data], list[Data]]:
             rate = current_rate(self._log, self.config, self._clock(), by=by)
             return rate, *(([], []) if by else self._history(rate))
 
         return self.jobs.found(("answer", by), "Finding the share", find, _RATE_S)
 
     def _read_status(self) -> DaemonStatus:
-        return self.jobs.result(("status",), "Reading the roles' state", lambda _: self._status.read(), _STATUS_S)
+        return self.jobs.result(("status",), "Reading the roles' state", self._status.read, _STATUS_S)
 
     def _history(self, rate: CurrentRate) -> tuple[list[Data], list[Data]]:
         """Points of the last days and of now, thinned out, and what happened between them."""

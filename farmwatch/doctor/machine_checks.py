@@ -91,11 +91,8 @@ def disk(at: Subject) -> Results:
 
 def output_of(*command: str) -> str:
     """A program's output; nothing if it is not installed or fails."""
-    program = shutil.which(command[0])
-    if program is None:
-        return ""
     try:
-        done = subprocess.run([program, *command[1:]], capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""

@@ -123,11 +123,9 @@ class StatusReader:
         existing, crawl = log.topics(), None
         if HITS in existing and not log.forgets_offsets:
             totals = frontier_left(log, existing[HITS])
-            crawl = CrawlState(totals.sites, totals.active, totals.stopped, totals.queued, totals.fetched)
-            if self._fetched is not None:
-                before, at_s = self._fetched
-                pace = (totals.fetched - before) / max(0.001, time.monotonic() - at_s)
-                crawl = msgspec.structs.replace(crawl, per_s=pace)
+            before, at_s = self._fetched or (0, 0.0)
+            pace = (totals.fetched - before) / max(0.001, time.monotonic() - at_s) if self._fetched else None
+            crawl = CrawlState(totals.sites, totals.active, totals.stopped, totals.queued, totals.fetched, pace)
             self._fetched = totals.fetched, time.monotonic()
         return DaemonStatus(
             at=now_ms,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from difflib import get_close_matches
 
 from crawler.frontier.report import QUEUES, stored_rows
 from crawler.frontier.rows import Priority, SiteRow, UrlRow
@@ -27,25 +26,17 @@ _SAID = {  # status in the frontier, without a page record
 
 
 def why_not_measured(
-    log: Log,
-    url: str,
-    site: str,
-    page_ids: Sequence[str],
-    pages: Iterable[Page],
-    measured: Iterable[str],
-    *,
-    asks_crawl: bool = True,
+    log: Log, url: str, site: str, page_ids: Sequence[str], pages: Iterable[Page], *, asks_crawl: bool = True
 ) -> str:
     """Why a page has no measures: how its last visit ended and when, how often it was asked, and what comes next.
 
-    `page_ids` are those of the spellings of `url`; `pages` are the page records of its site, and `measured` its URLs
-    with measures: the ones that are like an unknown URL are named. `asks_crawl`: read the state of CRAWL, too.
+    `page_ids` are those of the spellings of `url`; `pages` are the page records of its site. `asks_crawl`: read the
+    state of CRAWL, too.
     """
-    last, similar = None, set(measured)
+    last = None
     for page in pages:
         if page.page_id in page_ids:
             last = page
-        similar.add(page.url)
     row, url_row = _rows(log, site, page_ids) if asks_crawl else (None, None)
     if last is not None:
         at = f"; visit {last.visit}, at {moment(last.fetched_at)}" if last.fetched_at else ""
@@ -62,9 +53,7 @@ def why_not_measured(
         if url_row.status in (Status.ERROR, Status.REFUSED):
             said = [f"{said[0]}: {reason_text(url_row.reason)}; visit {url_row.visit}; {_LEFT}"]
     else:
-        near = get_close_matches(url, sorted(similar), 3)
         said = ["not in the log: it has no hit, was not fetched yet, or expired"]
-        said += [f"similar URLs: {', '.join(near)}"] if near else []
     return one_line(f"{url}: {'; '.join([*said, *_next(row, url_row)])}")
 
 

@@ -81,10 +81,8 @@ def find_page(log: Log, url: str, topic: str = FEATURES) -> FoundPage:
     slashed = address.removesuffix("/") if address.endswith("/") else f"{address}/"
     spellings = {page_id(spelling): spelling for spelling in (url, f"{slashed}{mark}{query}")}
     newest: dict[str, tuple[int, Features]] = {}
-    urls: set[str] = set()
     visits: list[tuple[int, FeaturesHead]] = []
     for message, head in records_of(FeaturesHead, _of_site(log, topic, partition, site)):
-        urls.add(head.url)
         if head.page_id in spellings:
             for _, features in records_of(Features, [message]):
                 newest[head.page_id] = message.offset, features
@@ -93,7 +91,7 @@ def find_page(log: Log, url: str, topic: str = FEATURES) -> FoundPage:
     wanted = next((page for page in spellings if page in newest), None)
     if wanted is None:
         pages = (page for _, page in records_of(Page, _of_site(log, PAGES, partition, site)))
-        raise NotFound(why_not_measured(log, normalise(url), site, list(spellings), pages, urls))
+        raise NotFound(why_not_measured(log, normalise(url), site, list(spellings), pages))
     offset, features = newest[wanted]
     return FoundPage(features, partition, offset, compared_with(visits, features, offset), topic)
 

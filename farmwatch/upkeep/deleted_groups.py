@@ -31,9 +31,6 @@ from stream.schema.runs import RunNames
 from stream.schema.topics import FRONTIER_STORE, HITS, PAGES, REPLAY_REQUESTS, RETRIES, SCORE_REQUESTS, SCORES
 from stream.text.wording import counted
 
-_REPLAY = "make it again from features: `farmwatch replay --name rebuilt`, then `farmwatch cutover rebuilt`"
-_BACKUP = "restore a backup; without one rates stay right, but audits and replays lack these records"
-
 
 @dataclass(frozen=True, slots=True)
 class RereadingGroup:
@@ -123,33 +120,22 @@ def find_emptied_topics(log: Log) -> Iterator[tuple[str, str]]:
     """The topics of the live run that must have had records and have none, not even an expired one; and the repair."""
     names = names_of_live(Control(log))
     existing = log.topics()
-
-    def holds(topic: str) -> bool:
-        return topic in existing and any(log.end(topic))
-
-    judged = log.committed(names.judge_group, names.features) if names.features in existing else []
-    has_judged = not holds(names.verdicts) and holds_records(log, names.features, judged)
+    filled = {topic for topic in existing if any(log.end(topic))}
     frontier = log.sizes([f"state.{FRONTIER_STORE}"]).values()
-    expected = (
-        (HITS, any(size.records for size in frontier), _BACKUP),
-        (PAGES, holds(names.features), _BACKUP),
-        (names.features, holds(names.verdicts), _BACKUP),
-        (names.verdicts, has_judged, _REPLAY),
-        (SCORES, SCORE_REQUESTS in existing and any(log.committed("score", SCORE_REQUESTS)), _REPLAY),
-        (names.sites, not holds(names.sites) and _has_sites(log, names.tally_store), _REPLAY),
+    before = ((HITS, any(size.records for size in frontier)), (PAGES, names.features in filled))
+    for topic, had_records in (*before, (names.features, names.verdicts in filled)):
+        if had_records and topic in existing.keys() - filled:
+            yield topic, "restore a backup; without one rates stay right, but audits and replays lack these records"
+    made_from = (
+        (names.verdicts, names.judge_group, names.features),
+        (SCORES, "score", SCORE_REQUESTS),
+        (names.sites, names.tally_group, names.verdicts),
     )
-    for topic, had_records, repair in expected:
-        if had_records and topic in existing and not holds(topic):
-            yield topic, repair
-
-
-def _has_sites(log: Log, store: str) -> bool:
-    """Whether TALLY has a site; keys that begin with a zero byte are its own."""
-    for partition in range(log.topics().get(f"state.{store}", 0)):
-        with log.read_state(store, partition) as state:
-            if state.scan(b"", 1, b"\0\xff"):
-                return True
-    return False
+    for topic, group, source in made_from:
+        is_empty = {topic, source} <= existing.keys() and topic not in filled
+        if is_empty and holds_records(log, source, log.committed(group, source)):
+            mend = "`farmwatch replay --name rebuilt`, then `farmwatch cutover rebuilt`"
+            yield topic, f"make it again from features: {mend}"
 
 
 def repair_groups(log: Log) -> Iterator[str]:

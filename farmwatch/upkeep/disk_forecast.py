@@ -36,11 +36,6 @@ class TopicGrowth:
     most_bytes: float
     kept: str
 
-    @property
-    def freed_bytes(self) -> int:
-        """Bytes above the limit, which the next round of retention removes; an estimate."""
-        return round(max(0.0, self.size_bytes - self.most_bytes))
-
     def after(self, days: float) -> float:
         """Size in so many days, retention applied."""
         return min(self.most_bytes, self.size_bytes + self.bytes_a_day * days)
@@ -52,7 +47,6 @@ class DiskForecast:
 
     size_bytes: int
     bytes_a_day: float  # now, without the topics that are at their limit
-    freed_bytes: int
     full_in_days: float | None
 
 
@@ -91,7 +85,7 @@ def forecast(growths: Sequence[TopicGrowth], free_bytes: float) -> DiskForecast:
         while full - low > 0.01:  # `taken` is at first below the free bytes and grows
             middle = (low + full) / 2
             low, full = (low, middle) if taken(middle) > free_bytes else (middle, full)
-    return DiskForecast(size_bytes, taken(1.0) - taken(0.0), sum(growth.freed_bytes for growth in growths), full)
+    return DiskForecast(size_bytes, taken(1.0) - taken(0.0), full)
 
 
 def forecast_in_words(config: Config, growths: Sequence[TopicGrowth], age_days: float, now_ms: int) -> list[str]:
@@ -112,8 +106,6 @@ def forecast_in_words(config: Config, growths: Sequence[TopicGrowth], age_days: 
             f"at this pace the disk ({size(free)} free) is full in {lasting(span_s)}, on {due}: add disk, or lower the"
             " limits of the largest topics ([retention], docs/how-to/disk.md)"
         )
-    if growth.freed_bytes:
-        lines.append(f"the next round of retention frees about {size(growth.freed_bytes)}")
     return lines
 
 

@@ -62,18 +62,16 @@ def check_upgrade(log: Log, config: Config, pages: int) -> UpgradeCheck:
         measured = pool.map(raw)
     tokenizer = config.measure.tokenizer
     pairs = [(old, measured_again(old, new, tokenizer)) for (_, old), new in zip(newest, measured, strict=True)]
-    features: Counter[str] = Counter()
-    for old, new in pairs:
-        features.update(differing(old, new))
+    features = Counter(name for old, new in pairs for name in differing(old, new))
     before, after = ([judge_and_text(pair[side], live.ruleset) for pair in pairs] for side in (0, 1))
     outcomes = [
         (_outcome(one.verdict, one.first_failed), _outcome(two.verdict, two.first_failed))
         for (one, _), (two, _) in zip(before, after, strict=True)
     ]
     verdicts = Counter(f"{one} -> {two}" for one, two in outcomes if one != two)
-    flags = [_flags(config, live.run.detector, [text for _, text in side]) for side in (before, after)]
+    texts = ([text for _, text in side] for side in (before, after))
+    flags_before, flags_after = (_flags(config, live.run.detector, side) for side in texts)
     sites = [page.site for page, _ in newest]
-    (flags_before, flags_after) = flags
     compared = flags_before is not None and flags_after is not None
     return UpgradeCheck(
         pages=len(pairs),
@@ -128,23 +126,22 @@ def measured_again(old: Features, new: PageMeasures, tokenizer: str) -> Features
 
 def differing(old: Features, new: Features) -> Iterator[str]:
     """Names of the features that differ."""
-    for name in ("blocks", "extract_path", "extract_error"):
-        if getattr(old, name) != getattr(new, name):
+    for name in ("blocks", "extract_path", "extract_error", "structure"):
+        if not _same(getattr(old, name), getattr(new, name)):
             yield name
     for name in sorted({*old.measures, *new.measures}):
         if not _same(old.measures.get(name), new.measures.get(name)):
             yield name
     for part in sorted({*old.quality, *new.quality}):
-        values = old.quality.get(part, []), new.quality.get(part, [])
-        if len(values[0]) != len(values[1]) or not all(map(_same, *values)):
+        if not _same(old.quality.get(part, []), new.quality.get(part, [])):
             yield f"quality of {part}"
-    if len(old.structure) != len(new.structure) or not all(map(_same, old.structure, new.structure)):
-        yield "structure"
 
 
 def _same(one: object, other: object) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=_CLOSE, abs_tol=_CLOSE)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
     return one == other
 
 

@@ -55,8 +55,7 @@ def topics(
 ) -> int:
     """One row per topic of the log: its size, its growth, what is kept, and what stages have not read yet.
 
-    Below: how large the log becomes, when its disk is full, and what the next round of retention removes. The pace is
-    the mean of the records that a topic holds.
+    Below: how large the log becomes, and when its disk is full. The pace is the mean of the records that a topic holds.
     """
     selection = listing.of(_COLUMNS)
     config, now_ms = common.load().config, wall_ms()

@@ -15,7 +15,7 @@ def test_a_result_is_kept_and_found_anew() -> None:
     now, gate, found = [0.0], threading.Event(), iter("ab")
     jobs = Jobs(lambda: now[0])
 
-    def work(say: object) -> str:
+    def work() -> str:
         gate.wait()
         return next(found)
 
@@ -36,7 +36,7 @@ def test_an_error_is_raised_to_the_request_and_tried_again() -> None:
     """What the work raised is raised once; the next request looks again."""
     outcomes, jobs = iter([ValueError("no"), None]), Jobs()
 
-    def work(say: object) -> str:
+    def work() -> str:
         if error := next(outcomes):
             raise error
         return "found"
@@ -50,7 +50,7 @@ def test_work_begins_once_and_says_how_it_ended() -> None:
     """A second start while it is under way does nothing; its last word stays when texts of results are dropped."""
     gate, jobs = threading.Event(), Jobs()
 
-    def work(say: object) -> str:
+    def work() -> str:
         gate.wait()
         return "removed"
 
@@ -58,17 +58,17 @@ def test_work_begins_once_and_says_how_it_ended() -> None:
     assert not jobs.start(("forget", "a"), "Forgetting a", work)
     gate.set()
     wait_until(lambda: jobs.of("forget")[0].done.is_set(), "the end")
-    jobs.result(("compared",), "", lambda say: ["a text"], keep_s=100, patience_s=60)
+    jobs.result(("compared",), "", lambda: ["a text"], keep_s=100, patience_s=60)
     jobs.drop()
     assert [job.result for job in jobs.of("forget")] == ["removed"]
-    assert jobs.result(("compared",), "", lambda say: ["new"], keep_s=100, patience_s=60) == ["new"]
+    assert jobs.result(("compared",), "", lambda: ["new"], keep_s=100, patience_s=60) == ["new"]
 
 
 def test_a_result_that_was_under_way_is_dropped_too() -> None:
     """It may have read the host before it was forgotten: who waits gets it, later requests look again."""
     gate, found, jobs = threading.Event(), iter((["old"], ["new"])), Jobs()
 
-    def work(say: object) -> list[str]:
+    def work() -> list[str]:
         gate.wait()
         return next(found)
 
@@ -84,11 +84,11 @@ def test_orders_and_comparisons_delay_no_page() -> None:
     """Removals of hosts wait for minutes for the stages, other works take minutes; meanwhile results are found."""
     gate, jobs = threading.Event(), Jobs()
     for name in "abc":
-        jobs.start(("forget", name), "", lambda say: str(gate.wait()))
+        jobs.start(("forget", name), "", lambda: str(gate.wait()))
         for kind in (COMPARE, WALK):
             with pytest.raises(Working):
-                jobs.result((kind, name), "", lambda say: gate.wait(), keep_s=100, patience_s=0)
-    assert jobs.result(("status",), "", lambda say: "found", keep_s=100, patience_s=60) == "found"
+                jobs.result((kind, name), "", gate.wait, keep_s=100, patience_s=0)
+    assert jobs.result(("status",), "", lambda: "found", keep_s=100, patience_s=60) == "found"
     gate.set()
 
 
@@ -99,7 +99,7 @@ def test_a_visitor_after_a_pause_sees_the_present() -> None:
     seen = []
     for pause_s in (0, 9, 30, 300):
         now[0] += pause_s
-        seen.append(jobs.result(("key",), "", lambda say: next(found), keep_s=10, patience_s=60))
+        seen.append(jobs.result(("key",), "", lambda: next(found), keep_s=10, patience_s=60))
     assert seen == [0, 0, 1, 2]
 
 
@@ -109,7 +109,7 @@ def test_a_result_is_as_new_as_each_request_wants_it() -> None:
     jobs = Jobs(lambda: now[0], glance_s=60)
     seen = []
     for keep_s in (float("inf"), 10, float("inf")):
-        seen.append(jobs.result(("key",), "", lambda say: next(found), keep_s, patience_s=60))
+        seen.append(jobs.result(("key",), "", lambda: next(found), keep_s, patience_s=60))
         now[0] += 100
     assert seen == ["a", "b", "b"]
 
@@ -119,7 +119,7 @@ def test_slow_work_takes_a_small_part_of_the_time() -> None:
     now, found = [0.0], iter(range(9))
     jobs = Jobs(lambda: now[0], glance_s=60)
 
-    def work(say: object) -> int:
+    def work() -> int:
         now[0] += 5
         return next(found)
 
