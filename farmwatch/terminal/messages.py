@@ -47,9 +47,9 @@ def put_table(
 ) -> Sequence[str]:
     """Print a table on stdout: fitted to the width of a terminal, otherwise tab-separated and whole.
 
-    A terminal shows no empty columns. If the table is too wide, its widest column is shortened; while it still is,
-    columns of `less` are left out in this order, with a note that has a column's value if it is the same in all rows;
-    then cells are folded. Returns the shown headings.
+    A terminal shows no empty columns. If the table is too wide and some may be left out, URLs are shown by their ends;
+    while it still is, columns of `less` are left out in this order, with a note that has a column's value if it is the
+    same in all rows; then cells are folded. Returns the shown headings.
     """
     cells = [[one_line(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
@@ -64,7 +64,7 @@ def put_table(
     console = Console()
     columns = [(heading, [row[place] for row in cells]) for place, heading in enumerate(headings)]
     columns = [column for column in columns if any(column[1]) or not cells]
-    if (too_wide := _width(columns) - console.width) > 0:
+    if less and (too_wide := _width(columns) - console.width) > 0:
         columns = _shortened(columns, too_wide)
     left_out = []
     for column in sorted((column for column in columns if column[0] in less), key=lambda column: less.index(column[0])):
@@ -81,7 +81,7 @@ def put_table(
 
 _Columns = Sequence[tuple[str, Sequence[str]]]  # headings with their cells
 _GAP = 2  # cells between two columns
-_SHORTEST = 32  # cells of a text that is shortened
+_SHORTEST = 32  # cells of a URL that is shortened
 
 
 def _width(columns: _Columns) -> int:
@@ -91,16 +91,14 @@ def _width(columns: _Columns) -> int:
 
 
 def _shortened(columns: Sequence[tuple[str, list[str]]], cells: int) -> list[tuple[str, list[str]]]:
-    """The columns, the widest narrower by so many cells: URLs by their beginning, other texts by their end."""
-    widths = [_width([column]) for column in columns]
-    place = widths.index(max(widths))
-    most = max(_SHORTEST, widths[place] - cells)
-    heading, texts = columns[place]
-    short = [
-        text if _width([("", [text])]) <= most else f"…{text[1 - most :]}" if "://" in text else f"{text[: most - 1]}…"
-        for text in texts
-    ]
-    return [*columns[:place], (heading, short), *columns[place + 1 :]]
+    """The columns, their URLs shorter by so many cells as far as their ends are left."""
+    short = []
+    for heading, texts in columns:
+        most = max(_SHORTEST, _width([(heading, texts)]) - cells)
+        short.append(
+            (heading, [f"…{text[1 - most :]}" if "://" in text and len(text) > most else text for text in texts])
+        )
+    return short
 
 
 def _table(columns: _Columns, title: str, *, broken: bool) -> Table:

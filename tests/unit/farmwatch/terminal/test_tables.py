@@ -154,3 +154,10 @@ def test_lines_of_two_threads_do_not_mix() -> None:
     lines = said.splitlines()
     assert lines.count("sentence") == 5000
     assert sum(line.startswith("timestamp=") and line.endswith("event=event") for line in lines) == 5000
+
+
+def test_long_urls_are_shown_by_their_ends(shown: Shown) -> None:
+    """A URL gives way before a column does: its end is left, at least 32 characters of it."""
+    url = f"https://{SITE}/2026/04/a-post-with-a-title"
+    lines = shown([[url, "dropped", "few_words"]], 60, headings=("url", "result", "why"), less=("why", "result"))
+    assert lines[2].startswith("…") and url.endswith(lines[2].split()[0][1:]) and "few_words" in lines[2]
