@@ -52,7 +52,7 @@ _STATIC = {  # file -> its type
 Load = Callable[[Query], Data]
 
 
-class View(NamedTuple):
+class Address(NamedTuple):
     """A page: how its data is found, the fields that its address may have, and how the data of its file is found."""
 
     load: Load
@@ -66,22 +66,22 @@ def application(console: Console, access: Access, request_s: float = _REQUEST_S)
     app = web.Application(middlewares=[_guard(access, templates, request_s)], client_max_size=64 * 1024)
     of_sites = ("search", "verdict", "source", "least", "label", "sort", "reverse", "after")
     views = {  # the name is that of the address, with .json of its twin, and of the template
-        "answer": View(console.answer, ("by",), console.answer),
-        "flow": View(console.state.flow),
-        "sites": View(console.lists.sites, of_sites, partial(console.lists.sites, limit=ALL)),
-        "site": View(console.lists.site, ("site", "after")),
-        "pages": View(console.lists.pages, ("kind", "why", "after"), partial(console.lists.pages, limit=ALL)),
-        "page": View(console.page, ("url", "ruleset")),
-        "templates": View(console.templates, ("id",)),
-        "crawl": View(console.crawl, ("already",)),
-        "frontier": View(console.frontier),
-        "runs": View(console.runs.runs, ("already",)),
-        "compare": View(console.runs.compare, ("a", "b")),
-        "label": View(console.runs.labels.label, ("of", "a", "b", "by", "after", "at", "already")),
-        "rulesets": View(console.runs.rulesets, ("a", "b")),
-        "letters": View(console.state.letters, ("settled", "refused")),
-        "letter": View(console.state.letter, ("id",)),
-        "health": View(console.state.health, ("doctor",)),
+        "answer": Address(console.answer, ("by",), console.answer),
+        "flow": Address(console.state.flow),
+        "sites": Address(console.lists.sites, of_sites, partial(console.lists.sites, limit=ALL)),
+        "site": Address(console.lists.site, ("site", "after")),
+        "pages": Address(console.lists.pages, ("kind", "why", "after"), partial(console.lists.pages, limit=ALL)),
+        "page": Address(console.page, ("url", "ruleset")),
+        "templates": Address(console.templates, ("id",)),
+        "crawl": Address(console.crawl, ("already",)),
+        "frontier": Address(console.frontier),
+        "runs": Address(console.runs.runs, ("already",)),
+        "compare": Address(console.runs.compare, ("a", "b")),
+        "label": Address(console.runs.labels.label, ("of", "a", "b", "by", "after", "at", "already")),
+        "rulesets": Address(console.runs.rulesets, ("a", "b")),
+        "letters": Address(console.state.letters, ("settled", "refused")),
+        "letter": Address(console.state.letter, ("id",)),
+        "health": Address(console.state.health, ("doctor",)),
     }
     get, post, other = (
         partial(add, expect_handler=_ignore)
@@ -89,7 +89,7 @@ def application(console: Console, access: Access, request_s: float = _REQUEST_S)
     )
     get("/", _to_answer)
 
-    def serve(path: str, view: View, kind: str, load: Load) -> None:
+    def serve(path: str, view: Address, kind: str, load: Load) -> None:
         get(path, partial(_served, view._replace(load=load), kind, templates, console.version))
 
     for name, view in views.items():
@@ -189,7 +189,7 @@ async def _act(
     console: Console,
     access: Access,
     templates: Environment,
-    views: dict[str, View],
+    views: dict[str, Address],
     request: web.Request,
 ) -> web.Response:
     form = await _form(request)
@@ -203,7 +203,11 @@ async def _act(
 
 
 async def _shown_again(
-    views: Mapping[str, View], templates: Environment, request: web.Request, form: Mapping[str, str], error: Exception
+    views: Mapping[str, Address],
+    templates: Environment,
+    request: web.Request,
+    form: Mapping[str, str],
+    error: Exception,
 ) -> web.Response:
     """The page of a form that changed nothing, with the reason and what was written in the form."""
     before = _before(request)
@@ -255,7 +259,7 @@ async def _to_answer(_: web.Request) -> web.Response:
 
 
 async def _served(
-    view: View, kind: str, templates: Environment, version: Callable[[], int], request: web.Request
+    view: Address, kind: str, templates: Environment, version: Callable[[], int], request: web.Request
 ) -> web.Response:
     """A page, or its twin, or a file of this `kind` with what its data has in `file`; or why it cannot be shown."""
     shown = version()  # before what it shows
@@ -280,7 +284,7 @@ def _picture(drawing: Drawing, load: Load, query: Query) -> Data:
     raise NotFound("there is nothing to draw yet")
 
 
-async def _load(view: View, request: web.Request) -> tuple[int, Data]:
+async def _load(view: Address, request: web.Request) -> tuple[int, Data]:
     if unknown := [name for name in request.query if name not in view.fields]:
         known = f"it has {', '.join(view.fields)}" if view.fields else "it has none"
         return 400, {"error": f"{request.path} has no field {unknown[0][:40]!r}: {known}"}
