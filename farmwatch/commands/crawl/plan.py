@@ -91,9 +91,11 @@ def _lines(planned: FurtherSites, config: Config, is_of_files: bool) -> Iterator
             f" {now:.1%}, by {scored} with a scored article"
         )
     if planned.labelled is not None:
-        yield f"  labels    of {planned.labelled:,} sites in all: the share rests on them (`farmwatch review draw`)"
+        yield f"  labels    of {planned.labelled:,} sites in all, as large a part of the sites as now has labels"
     yield f"  requests  {planned.requests:,} for pages ({figures.requests:.1f} a site), besides robots.txt and sitemaps"
-    if planned.pace_s is not None:
+    if planned.pace_s is None:
+        yield f"  time      unknown: crawl {LEAST_SITES} sites and plan again; the pace is then that of this log"
+    else:
         yield f"  time      {lasting(planned.pace_s)} at the pace of this crawl ({figures.pace:.1f} requests a second)"
     yield f"  disk      {size(planned.disk_bytes)} before retention ({size(figures.disk_bytes)} a site)"
     yield f"  texts     {planned.texts:,} to score ({figures.texts:.1f} a site)"

@@ -104,7 +104,7 @@ def test_without_a_log_the_best_case_and_averages_are_named(farmwatch: Runner, t
     """10,000 sites are at best ±1.0%; the averages say where they were measured, and no time is invented."""
     ran = farmwatch("crawl", "plan", "--sites", "10000")
     assert ran.code == Exit.OK and "half width of 1.0% at best" in ran.out
-    assert "measured elsewhere: averages of docs/explanation/sites.md" in ran.out and "time" not in ran.out
+    assert "measured elsewhere: averages of docs/explanation/sites.md" in ran.out and "time      unknown" in ran.out
     found = farmwatch("crawl", "plan", "--half-width", "1%", "--json").json
     assert (found["sites"], found["half_width_now"], found["pace_s"]) == (9604, None, None)
 
