@@ -245,13 +245,6 @@ def test_an_answer_that_nobody_asked_for_is_no_page(crawled: Crawled) -> None:
     assert not [body for body in bodies if b"poisoned" in body and b"href" not in body]
 
 
-def test_what_is_wrong_with_tls_is_told(crawled: Crawled) -> None:
-    """The process logs why certificates were rejected: expired, untrusted, or another name."""
-    if not crawled.tls:
-        pytest.skip("no openssl on the PATH to make certificates with")
-    assert [why for why in ("tls_expired", "tls_untrusted", "tls_name") if why not in crawled.output] == []
-
-
 def test_the_log_of_the_process_is_clean(crawled: Crawled) -> None:
     """Nothing in the process failed, and its output has no escape sequence of a site."""
     assert "Traceback" not in crawled.output and "_broke" not in crawled.output

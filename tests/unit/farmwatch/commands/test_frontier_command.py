@@ -125,7 +125,7 @@ def test_a_host_parked_over_robots_txt_says_so(farmwatch: Runner, tmp_path: Path
         (("crawl", "--dry-run", "--member", "a"), "--member"),
         (("crawl", "--dry-run", "--allow-private"), "--allow-private"),
         (("crawl", "--dry-run", "--until-done"), "--until-done"),
-        (("crawl", "--dry-run", "--limit", "-1"), "--limit. Must be >= 0."),
+        (("crawl", "--dry-run", "--limit", "-1"), "--limit. Must be >= 0"),
         (("crawl", "frontier", "--where", "state=waiting"), "state takes active, parked, resting, stopped"),
         (("crawl",), "contact"),
     ],

@@ -226,7 +226,7 @@ def test_every_open_site_has_the_reason_beside_it(farmwatch: Runner, finished: s
     assert needs["most.example"] == 1 and needs["few.example"] == 5
     assert needs["none.example"] is needs["decided.example"] is None
     assert (
-        "open: 1 more article in a row, flagged, would decide it"
+        "open: a verdict asks for 1 more article in a row, flagged"
         in farmwatch("site", "most.example", "--log", finished).out
     )
 

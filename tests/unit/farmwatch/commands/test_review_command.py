@@ -178,7 +178,7 @@ def test_the_same_seed_gives_the_same_sample(farmwatch: Runner, url: str, tmp_pa
     ("options", "code", "said"),
     [
         (["--sites", "5"], Exit.USAGE, "a review needs 20 sites or more"),
-        (["--pages", "0"], Exit.USAGE, "Must be >= 1."),
+        (["--pages", "0"], Exit.USAGE, "Must be >= 1"),
         (["--run", "nothing"], Exit.PROBLEM, "nothing"),
     ],
 )

@@ -93,7 +93,7 @@ def test_a_detector_that_score_runs_later(world: LiveWorld, monkeypatch: pytest.
     assert unscored(world, "b") == articles > 0
     assert f"{articles} articles have no score yet" in said(world, "b")
     assert f"SCORE runs {DETECTOR}, not {OTHER_DETECTOR}" in said(world, "b")
-    assert f"--name b    # once SCORE runs {OTHER_DETECTOR}" in said(world, "b")
+    assert "--name b    # adds newer scores, requests missing ones" in said(world, "b")
     assert world.replay(name="b") is Ending.DONE
     assert requests_of(world) == []
 
