@@ -178,8 +178,7 @@ def test_the_order_of_a_saved_sample_reveals_no_verdict(farmwatch: Runner, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
-    [(["--sample", "1001"], "--sample. Must be <= 1000"), (["--seed", "-1"], "--seed. Must be >= 0")],
+    ("more", "said"), [(["--sample", "1001"], "--sample. Must be <= 1000"), (["--seed", "-1"], "--seed. Must be >= 0")]
 )
 def test_numbers_out_of_range_are_refused(farmwatch: Runner, two_runs: str, more: list[str], said: str) -> None:
     """The message has the option and its bound; exit code 2."""
