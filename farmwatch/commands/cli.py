@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
@@ -153,7 +154,11 @@ def in_words(error: CycloptsError) -> str:
     """What is wrong with a command line, and which help says what is right."""
     said = str(error).removesuffix(".")
     if isinstance(error, UnusedCliTokensError):
-        said = f"{', '.join(error.unused_tokens or ())}: not known here"
+        words, here = error.unused_tokens or (), app
+        for name in error.command_chain or ():
+            here = here[name]
+        near = get_close_matches(" ".join(words), [name for name in here if not name.startswith("-")], 1)
+        said = f"{', '.join(words)}: not known here{''.join(f', did you mean {name}?' for name in near)}"
     command = " ".join(["farmwatch", *(error.command_chain or ()), "--help"])
     return f"{said}; see `{command}`"
 

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, get_args
@@ -242,7 +243,8 @@ def _value(column: Column[T], text: str) -> Any:
 
 def _named(columns: dict[str, Column[T]], name: str, option: str) -> Column[T]:
     if name not in columns:
-        raise UsageError(f"{option} {name!r}: the columns are {', '.join(columns)}")
+        near = "".join(f"did you mean {column}? " for column in get_close_matches(name, columns, 1))
+        raise UsageError(f"{option} {name!r}: {near}the columns are {', '.join(columns)}")
     return columns[name]
 
 

@@ -203,4 +203,5 @@ def _broken(text: str, stream: TextIO, indent: str = "") -> str:
     fill = textwrap.TextWrapper(
         width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False, replace_whitespace=False
     ).fill
-    return "\n".join(line if len(line) <= width else fill(line) for line in text.split("\n"))
+    is_copied = "next: farmwatch "  # a line break would end the command
+    return "\n".join(line if len(line) <= width or is_copied in line else fill(line) for line in text.split("\n"))

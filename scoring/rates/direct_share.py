@@ -215,6 +215,7 @@ def by_review(
     share, low, high = reviewed.interval.point, ends["low"], ends["high"]
     facts: dict[str, Fact] = {"share": share, "low": low, "high": high, "confidence": confidence}
     added = [_labelled(review, number)]
+    against = int((np.abs(labels - likely) > 0.5).sum())  # NaN is not
     if reviewed.widened >= 1.05:
         added.append(Remark.of(RemarkKind.LABELLERS_DIFFER, times=reviewed.widened))
     if missing:
@@ -222,13 +223,15 @@ def by_review(
     if definition not in BY_LABELS:
         if is_wider and direct.share is not None:
             added.append(Remark(RemarkKind.WIDER))
-        if against := int((np.abs(labels - likely) > 0.5).sum()):  # NaN is not
+        if against:
             added.append(Remark.of(RemarkKind.AGAINST_FLAGS, against=against, number=number))
     if len(review.labels) > 1 and review.twice < FEWEST_TWICE:
         added.append(Remark.of(RemarkKind.FEW_TWICE, twice=review.twice, needed=FEWEST_TWICE))
     added += _few_clusters(agree)
     if high - low > WIDEST:
         by_labels = Remark(RemarkKind.REVIEWED_SHARE, facts)
+        if definition not in BY_LABELS and 2 * against > number:
+            added.insert(0, Remark(RemarkKind.CONTRADICTION))
         added = [remark for remark in added if remark not in others]
         return msgspec.structs.replace(direct, remarks=(*headline, by_labels, *added, *others))
     if definition not in BY_LABELS:

@@ -53,7 +53,8 @@ BODIES = [
     on_page("gzip-twice", FETCHED, packed(lambda: gzip.compress(gzip_bomb()), "gzip, gzip"), truncated=True),
     on_page("gzip-lie", FETCHED, packed(lambda: TEXT.encode(), "gzip")),
     on_page("brotli-lie", FETCHED, packed(lambda: TEXT.encode(), "br")),
-    on_page("brotli-of-gzip", BAD_ENCODING, packed(lambda: gzip.compress(TEXT.encode()), "br")),
+    # with the time in its header, one gzip file in ten is no error to brotli
+    on_page("brotli-of-gzip", BAD_ENCODING, packed(lambda: gzip.compress(TEXT.encode(), mtime=0), "br")),
     on_page("zstd-unasked", BAD_ENCODING, packed(lambda: b"(\xb5/\xfd", "zstd")),
     on_page("gzip-cut", FETCHED, packed(lambda: gzip_bomb(0)[:500], "gzip"), truncated=True),
     # endless gzip that inflates to nothing

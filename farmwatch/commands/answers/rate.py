@@ -179,7 +179,7 @@ def _put_line(line: RateLine, *, verbose: bool) -> None:
     if not line.sites:
         put("  no site yet")
         return
-    shown = 2 if line.method == ShareState.REVIEWED else 1  # its labels, and the weak point
+    shown = 2 if line.labelled else 1  # its labels, and the weak point
     for remark in remarks if verbose else remarks[:shown]:
         put_wrapped(f"  {remark}", "    ")
     said = [f"not judged: {_not_judged(line)}"]
