@@ -13,7 +13,6 @@ from scoring.rates.split_rates import fits_of
 from stream.schema.records import SiteState
 
 _LEAST = 0.5  # probability of a listed site
-_BY_CHANCE = 0.05
 
 
 class CertainSites(NamedTuple):
@@ -63,7 +62,7 @@ def certain_cells(
 def contradicts(labelled: int, false: int, most_false: float) -> bool:
     """Whether so many false ones of the labelled sites of a list are unlikely with at most the stated share.
 
-    Exact one-sided binomial test.
+    Exact one-sided binomial test at 5%.
     """
     fewer = (math.comb(labelled, n) * most_false**n * (1 - most_false) ** (labelled - n) for n in range(false))
-    return false > 0 and 1 - sum(fewer) < _BY_CHANCE
+    return false > 0 and 1 - sum(fewer) < 0.05

@@ -101,6 +101,15 @@ def test_labels_of_one_kind_that_contradict_the_flags_are_named() -> None:
     assert (few.facts["needed"], too_old.facts["labels"]) == (20, 60)
 
 
+def test_a_review_too_wide_to_lead_says_that_its_labels_contradict() -> None:
+    """If most labels of a part of the draw contradict the flags, a remark says so, and the share is by flags."""
+    rows = cell_rows([(9, 8)] * 16 + [(9, 0)] * 16)
+    labels = {row.site: float(row.flagged == 0) for row in rows[6:26]}
+    (line,) = rate_lines(rows, RateQuery(review=Review({"": labels}, 60, 0, 86_400_000)))
+    assert (line.method, line.labelled) == ("direct", 20)
+    assert kinds(line.remarks)[1:3] == [RemarkKind.REVIEWED_SHARE, RemarkKind.CONTRADICTION]
+
+
 def test_labels_count_for_domains_and_results() -> None:
     """If flags miss most LLM sites, labels correct each definition with its weights."""
     rng = np.random.default_rng(4)
