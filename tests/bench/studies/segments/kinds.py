@@ -1,0 +1,96 @@
+"""The kinds of segments, and the kind of a page's records by the signs in their elements."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from itertools import chain, islice
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from tests.bench.studies.segments.record_groups import RecordGroup
+
+
+class SegmentKind(StrEnum):
+    """What a part of a page is; `OTHER` = records without a sign."""
+
+    ARTICLE = "article"  # one continuous text
+    POST = "post"  # the first of a thread
+    COMMENT = "comment"  # of visitors
+    TEASER = "teaser"  # leads to a page of its own
+    LIST = "list"  # of links
+    OTHER = "other"
+
+
+LEAST_RECORD_CHARS = 40
+
+_LIST_SHARE = 0.6  # of a page's characters in records, of which half are shorter than LEAST_RECORD_CHARS
+_LEAST_ALIKE = 3  # records of a list, or of teasers: two are often two columns
+_TITLE_WORDS = 4  # of a link: names and dates have fewer
+_NAMING = ("class", "id", "itemprop", "itemtype", "rel")
+_VISITORS = re.compile(
+    r"comment|disqus|dsq-|repl(?:y|ies)|respon[ds]|guestbook|discussion|answer|(?:^|[^a-z])reviews?(?:[^a-z]|$)", re.I
+)
+_PERSON = re.compile(r"author|user|avatar|member|profile|message|post(?:er|ed)|byline|karma|vote", re.I)
+_MORE = re.compile(r"(?:read|learn|view|see) (?:more|full)|more info|continue reading|details", re.I)
+_OF_PAGE = ("h1", "main", "nav")  # parts of a column of the page, and of no record
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+
+
+def kind_of(group: RecordGroup, sizes: Sequence[int], page_chars: int, url: str) -> SegmentKind:
+    """The kind of a group's records, POST for a thread; `sizes` are their characters."""
+    parent, records = group
+    around = islice((e for e in parent.iterancestors() if e.tag not in ("html", "body")), 2)
+    if any(_is_named(element, _VISITORS) for element in chain((records[0], records[-1], parent), around)):
+        return SegmentKind.COMMENT
+    are_many = len(records) >= _LEAST_ALIKE
+    if are_many and sum(sizes) >= _LIST_SHARE * page_chars and statistics.median(sizes) < LEAST_RECORD_CHARS:
+        return SegmentKind.LIST
+    if any(next(record.iter(*_OF_PAGE), None) is not None for record in records):
+        return SegmentKind.OTHER
+    if are_many and 2 * len({page for record in records if (page := _leads_to(record, url))}) >= len(records):
+        return SegmentKind.TEASER
+    if 2 * sum(_has_person(record) for record in records) >= len(records):
+        return SegmentKind.POST
+    return SegmentKind.OTHER
+    if 2 * sum(_has_person(record) for record in records) >= len(records):
+        return SegmentKind.POST
+    return SegmentKind.OTHER
+
+
+def _leads_to(record: Any, url: str) -> str:
+    """The other page to which a record's title leads; "" = none."""
+    here = urlsplit(url)
+    for link in _links(record):
+        href = (link.get("href") or "").strip()
+        if not href or "#" in href:  # the address of a comment, or a script
+            continue
+        text = "".join(link.itertext())
+        if link is not record and len(text.split()) < _TITLE_WORDS and not _MORE.search(text) and not _is_title(link):
+            continue
+        try:
+            there = urlsplit(urljoin(url, href))
+        except ValueError:
+            continue
+        if there.scheme in ("http", "https") and there[1:4] != here[1:4]:
+            return str(there.geturl())
+    return ""
+
+
+def _links(record: Any) -> Iterable[Any]:
+    parent = record.getparent()
+    return [parent] if parent is not None and parent.tag == "a" else record.iter("a")
+
+
+def _is_title(link: Any) -> bool:
+    return link.getparent().tag in _HEADINGS or any(child.tag in _HEADINGS for child in link)
+
+
+def _has_person(record: Any) -> bool:
+    return any(element.tag == "time" or _is_named(element, _PERSON) for element in record.iter())
+
+
+def _is_named(element: Any, pattern: re.Pattern[str]) -> bool:
+    return any(name in _NAMING and pattern.search(value) for name, value in element.items())

@@ -1,0 +1,164 @@
+"""Segments of pages under the templates of threads, listings and articles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from filters.extraction.html_tree import parse
+from filters.structure.page_lines import visible_text
+from tests.bench.studies.segments.kinds import SegmentKind
+from tests.bench.studies.segments.record_groups import record_group
+from tests.bench.studies.segments.segments import (
+    MOST_CHARS,
+    MOST_SEGMENTS,
+    Segment,
+    ordered_lines,
+    records_of,
+    segments_of,
+)
+
+URL = "https://site.example/here"
+SENTENCE = "The {} of this text is a sentence of its own, and it is longer than any title."
+
+
+def said(word: str) -> str:
+    return SENTENCE.format(word)
+
+
+def post(word: str) -> str:
+    return f'<div class="message m{len(word)}"><b class="username">Ann</b><div class="body">{said(word)}</div></div>'
+
+
+def card(word: str, href: str) -> str:
+    return f'<li class="card"><h3><a href="{href}">About {word}</a></h3><p>{said(word)}</p></li>'
+
+
+def page(body: str) -> str:
+    return (
+        f'<html><body><div class="nav"><a href="/a">A</a><a href="/b">B</a></div>{body}<div>© Site</div></body></html>'
+    )
+
+
+def segments(html: str, text: str = "", url: str = URL) -> list[Segment]:
+    tree = parse(html)
+    visible = visible_text(tree)
+    return segments_of(text, records_of(list(tree.iter()), len(visible), url))
+
+
+def kinds(parts: Sequence[Segment]) -> Counter[str]:
+    return Counter(str(part.kind) for part in parts)
+
+
+def test_of_a_thread_the_first_post_is_the_sites_and_the_rest_are_visitors() -> None:
+    """The records of a page without another text are a thread: its first is a post, the others are comments."""
+    words = ["first", "second", "third", "fourth"]
+    found = segments(page(f"<div class=thread>{''.join(map(post, words))}</div>"))
+    assert [(part.kind, part.text.split("\n")[-1]) for part in found] == [
+        (SegmentKind.POST if word == "first" else SegmentKind.COMMENT, said(word)) for word in words
+    ]
+    assert {part.path for part in found} == {"div.thread > div.message"}
+
+
+@pytest.mark.parametrize(
+    ("around", "of_one"),
+    [
+        ("<ol class=commentlist>{}</ol>", '<li class="comment depth-1"><p>{}</p></li>'),
+        ("<div id=disqus_thread><ul>{}</ul></div>", "<li><p>{}</p></li>"),
+        ("<section>{}</section>", '<div class="message"><i class=author>Bo</i><p>{}</p></div>'),
+    ],
+)
+def test_records_below_an_article_are_comments(around: str, of_one: str) -> None:
+    """Answers below a text are comments, by their names or by their authors, also where the extractor took them."""
+    article = [said(f"part {number}") for number in range(8)]
+    answers = [said(f"answer {number}") for number in range(3)]
+    body = "".join(f"<p>{line}</p>" for line in article) + around.format("".join(map(of_one.format, answers)))
+    found = segments(page(f"<main>{body}</main>"), "\n".join(article + answers))
+    assert kinds(found) == {"article": 1, "comment": 3}
+    assert found[0].text.split("\n") == article
+
+
+def test_an_answer_to_a_comment_is_a_comment_of_its_own() -> None:
+    """Nested answers are split, and no text is counted twice."""
+    inner = f'<ul class=children><li class="comment"><p>{said("inner")}</p></li></ul>'
+    outer = f'<li class="comment"><p>{said("outer")}</p>{inner}</li><li class="comment"><p>{said("next")}</p></li>'
+    found = segments(page(f"<ol class=commentlist>{outer}</ol>"))
+    assert [part.text for part in found] == [said("outer"), said("inner"), said("next")]
+
+
+def test_records_that_lead_to_pages_of_their_own_are_teasers() -> None:
+    """Teasers have titles that link to other pages; records whose links stay on the page are none."""
+    words = ["one", "two", "three"]
+    listing = page(f"<ul>{''.join(card(word, f'/{word}') for word in words)}</ul>")
+    assert kinds(segments(listing)) == {"teaser": 3}
+    anchors = page(f"<ul>{''.join(card(word, f'{URL}#{word}') for word in words)}</ul>")
+    assert segments(anchors, said("one")) == []
+
+
+def test_a_list_of_links_is_a_list() -> None:
+    """Short records that are most of a page are a list, and too short to be segments."""
+    items = "".join(f"<li>{number} item of the list</li>" for number in range(50))
+    tree = parse(f"<html><body><ul>{items}</ul></body></html>")
+    found = records_of(list(tree.iter()), len(visible_text(tree)), URL)
+    assert found is not None and found.kind is SegmentKind.LIST and segments_of("", found) == []
+
+
+@pytest.mark.parametrize("column", ["<h1>{}</h1><p>{}</p>", "<nav>{}</nav><p>{}</p>", "<main>{}<p>{}</p></main>"])
+def test_columns_of_a_page_are_no_records(column: str) -> None:
+    """Two large parts of a page, of which one has its heading or its navigation, leave its main text one segment."""
+    columns = "".join(f"<div><i class=author>Al</i>{column.format(word, said(word) * 3)}</div>" for word in ("a", "b"))
+    assert segments(page(columns), said("a")) == []
+
+
+def test_the_header_and_the_footer_are_no_records() -> None:
+    """Siblings of one name of which one has nearly all text are no group: the rest is below a tenth."""
+    body = f"<div>top</div><div>{said('only') * 20}</div><div>bottom</div>"
+    assert record_group(list(parse(f"<html><body>{body}</body></html>").iter())) is None
+
+
+@given(
+    records=st.lists(st.text("abcdefgh ", min_size=45, max_size=80).map(str.strip), min_size=2, max_size=12),
+    extracted=st.sets(st.integers(0, 11)),
+    texts=st.lists(st.text("klmnop ", min_size=45, max_size=200).map(str.strip), max_size=4),
+    kind=st.sampled_from(["comment", "message", "card"]),
+)
+def test_no_text_is_invented_and_none_counts_twice(
+    records: list[str], extracted: set[int], texts: list[str], kind: str
+) -> None:
+    """Each line of a segment is a line of the page; each line of the main text is in exactly one segment."""
+    body = "".join(f"<p>{text}</p>" for text in texts)
+    body += "".join(f'<div class="{kind}"><i class=user>Al</i><p>{text}</p></div>' for text in records)
+    html = page(f"<main>{body}</main>")
+    seen = Counter(ordered_lines(visible_text(parse(html))))
+    of_text = [" ".join(line.split()) for line in texts] + [
+        " ".join(text.split()) for place, text in enumerate(records) if place in extracted
+    ]
+    main = [line for line in of_text if line]
+    found = segments(html, "\n".join(main))
+    lines = Counter(line for part in found for line in part.text.split("\n"))
+    assert not lines - seen
+    if found:
+        assert all(len(part.text) >= 40 for part in found if part.kind != SegmentKind.ARTICLE)
+        counted = Counter(line for part in found for line in part.text.split("\n") if line in set(main))
+        assert all(counted[line] <= seen[line] for line in main)
+
+
+def test_segments_are_bounded() -> None:
+    """Of 20,000 records, and of records of a megabyte, a page keeps a bounded number of segments and characters."""
+    many = segments(page(f"<ol class=commentlist>{'<li class=comment>' + said('x') + '</li>' * 1}</ol>"))
+    assert many == []
+    thread = "".join(f"<li class=comment>{said(str(number))}</li>" for number in range(20_000))
+    assert len(segments(page(f"<ol class=commentlist>{thread}</ol>"))) == MOST_SEGMENTS
+    large = "".join(f"<li class=comment>{said(str(number)) * 12_000}</li>" for number in range(3))
+    assert sum(len(part.text) for part in segments(page(f"<ol class=commentlist>{large}</ol>"))) == MOST_CHARS
+
+
+def test_an_unreadable_link_leads_nowhere() -> None:
+    """A link that is no URL is none; the page is read on."""
+    cards: Any = "".join(card(word, "http://[bad") for word in ("one", "two", "three"))
+    assert segments(page(f"<ul>{cards}</ul>"), said("one")) == []
