@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from cyclopts import App, CycloptsError, Group, Parameter, UnusedCliTokensError
 
 from farmwatch.terminal.messages import program_version
 from stream.text.user_errors import UsageError
+from stream.text.wording import nearest
 
 _Command = tuple[str, str] | dict[str, tuple[str, str]]
 _COMMANDS: dict[
@@ -157,8 +157,8 @@ def in_words(error: CycloptsError) -> str:
         words, here = error.unused_tokens or (), app
         for name in error.command_chain or ():
             here = here[name]
-        near = get_close_matches(" ".join(words), [name for name in here if not name.startswith("-")], 1)
-        said = f"{', '.join(words)}: not known here{''.join(f', did you mean {name}?' for name in near)}"
+        near = nearest(" ".join(words), (name for name in here if not name.startswith("-")))
+        said = f"{', '.join(words)}: not known here{f', did you mean {near}?' if near else ''}"
     command = " ".join(["farmwatch", *(error.command_chain or ()), "--help"])
     return f"{said}; see `{command}`"
 

@@ -8,7 +8,6 @@ months later.
 from __future__ import annotations
 
 import ast
-import difflib
 import inspect
 import math
 import re
@@ -26,6 +25,7 @@ import msgspec
 
 from stream.text.toml import BadToml, as_toml, read_toml
 from stream.text.user_errors import ConfigError
+from stream.text.wording import nearest
 
 MOST_BYTES = 1024 * 1024
 """Of a configuration file."""
@@ -338,5 +338,4 @@ def _mend(variable: str) -> str:
 
 
 def _suggest(name: str, known: Mapping[str, Any]) -> str:
-    close = difflib.get_close_matches(name[:_LONG], list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+    return f"; did you mean {meant}?" if (meant := nearest(name, known)) else ""

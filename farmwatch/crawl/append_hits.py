@@ -24,6 +24,7 @@ from farmwatch.terminal.messages import message
 from replay.runs.control_update import operator
 from stream.log.contract import Log, partition_of
 from stream.schema.imports import Import, headers_of_import, import_row
+from stream.schema.records import Hit
 from stream.schema.topics import HITS
 from stream.text.packed_files import bounded_lines
 from stream.text.wording import counted, one_line
@@ -147,3 +148,18 @@ def input_lines(file: Path) -> Iterator[Iterator[bytes]]:
     """The lines of a file of hits or queries; long lines are cut. Raises as `binary_input`."""
     with binary_input(file) as stream:
         yield bounded_lines(stream, LINE_CAP)
+
+
+def hits_of(files: Sequence[Path], now_ms: int) -> tuple[list[Hit], int]:
+    """The hits of files, and the number of lines without one, which are reported."""
+    hits: list[Hit] = []
+    skipped = 0
+    for file in files:
+        with input_lines(file) as lines:
+            for hit in read_hits(lines, now_ms=now_ms):
+                if isinstance(hit, BadLine):
+                    skipped += 1
+                    report_bad_line(file, hit)
+                else:
+                    hits.append(hit)
+    return hits, skipped

@@ -12,10 +12,9 @@ import msgspec
 
 from crawler.reasons import reason_text, what_ends_stop
 from crawler.stages.dry_run import DryRun, SitePlan
-from crawler.web.hits_file import BadLine, read_hits
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened
-from farmwatch.crawl.append_hits import input_lines, report_bad_line
+from farmwatch.crawl.append_hits import hits_of
 from farmwatch.crawl.orders import exclusions_of, pause_in_words
 from farmwatch.daemon import page_inspector
 from farmwatch.terminal.messages import message, put_json, put_table
@@ -97,21 +96,6 @@ class _PlanInputs:
             return
         start = max(self._log.committed("crawl", topic)[partition] or 0, self._log.beginning(topic)[partition])
         yield from (record for _, record in records_of(kind, self._log.read(topic, partition, start)))
-
-
-def hits_of(files: Sequence[Path], now_ms: int) -> tuple[list[Hit], int]:
-    """The hits of files, and the number of lines without one, which are reported."""
-    hits: list[Hit] = []
-    skipped = 0
-    for file in files:
-        with input_lines(file) as lines:
-            for hit in read_hits(lines, now_ms=now_ms):
-                if isinstance(hit, BadLine):
-                    skipped += 1
-                    report_bad_line(file, hit)
-                else:
-                    hits.append(hit)
-    return hits, skipped
 
 
 def _print_sites(plans: Sequence[SitePlan], now_ms: int) -> None:

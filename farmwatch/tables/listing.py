@@ -8,7 +8,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, get_args
@@ -23,7 +22,7 @@ from farmwatch.terminal.messages import message, put_table
 from stream.log.contract import wall_ms
 from stream.text.times import read_time
 from stream.text.user_errors import UsageError
-from stream.text.wording import counted, moment, one_line
+from stream.text.wording import counted, moment, nearest, one_line
 
 _TABLE_ROWS = 100
 _VALUES_SHOWN = 6  # of a column, in the totals
@@ -243,8 +242,8 @@ def _value(column: Column[T], text: str) -> Any:
 
 def _named(columns: dict[str, Column[T]], name: str, option: str) -> Column[T]:
     if name not in columns:
-        near = "".join(f"did you mean {column}? " for column in get_close_matches(name, columns, 1))
-        raise UsageError(f"{option} {name!r}: {near}the columns are {', '.join(columns)}")
+        meant = f"did you mean {near}? " if (near := nearest(name, columns)) else ""
+        raise UsageError(f"{option} {name!r}: {meant}the columns are {', '.join(columns)}")
     return columns[name]
 
 

@@ -5,7 +5,6 @@ A rule without a threshold is disabled, and so is an unnamed rule. Every ruleset
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +24,7 @@ from filters.rules.catalogue import RULES, RULES_VERSION
 from filters.rules.kinds import MOST, Check, Rule
 from filters.rules.url_patterns import OTHER, BadPattern, any_of, compile_pattern
 from stream.text.toml import as_toml, printable, quoted, read_toml
+from stream.text.wording import nearest
 
 MOST_BYTES = 1024 * 1024  # of a ruleset's file, with its article models
 _MODELS = "\n[models]  # stored with the ruleset\n"
@@ -260,5 +260,4 @@ def _impossible(rules: Iterable[Rule]) -> list[str]:
 
 
 def _near(name: str, names: Iterable[str]) -> str:
-    nearest = difflib.get_close_matches(name[:_LONG].lower(), list(names), 1, 0.5)
-    return f"; did you mean {nearest[0]!r}?" if nearest else ""
+    return f"; did you mean {meant!r}?" if (meant := nearest(name.lower(), names, 0.5)) else ""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.runs import BEFORE, FIRST, LIVE, Run, RunNames, RunStatus, shown_run
 from stream.schema.topics import FEATURES
 from stream.text.user_errors import NotFound
-from stream.text.wording import one_line
+from stream.text.wording import nearest, one_line
 
 _NAMES_SHOWN = 20
 FIRST_RUN = Run(name=LIVE, ruleset="", digest="", detector="", epoch="")  # before the first live stage
@@ -45,8 +43,7 @@ def run_named(control: Control, name: str) -> Run:
     there = sorted(known.shown for known in control.runs.values() if known.state != RunStatus.REMOVED)
     if not there:
         raise NotFound("this log has no runs yet", case="no run")
-    near = get_close_matches(name, there, 1)
-    meant = f"did you mean {near[0]}? " if near else ""
+    meant = f"did you mean {near}? " if (near := nearest(name, there)) else ""
     more = f" and {len(there) - _NAMES_SHOWN} more" if len(there) > _NAMES_SHOWN else ""
     raise NotFound(
         f"there is no run {one_line(name)[:60]!r}; {meant}the runs of this log: {', '.join(there[:_NAMES_SHOWN])}{more}"

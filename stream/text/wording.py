@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 from unicodedata import category
 
 _STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # general categories
+_NAME_CHARS = 100  # of a misspelt name: difflib takes the square of the time
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -25,6 +26,13 @@ def escaped(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c.encode("unicode_escape").decode() if category(c) in _STEERING and c != "\n" else c for c in text)
+
+
+def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str:
+    """The known name that a misspelt one may mean, by `difflib`; "" if none is as similar as `least`."""
+    from difflib import get_close_matches  # only for an error
+
+    return next(iter(get_close_matches(name[:_NAME_CHARS], list(known), 1, least)), "")
 
 
 def counted(number: int, noun: str) -> str:

@@ -14,7 +14,7 @@ from cyclopts.validators import Number
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened
-from farmwatch.crawl.dry_run import hits_of
+from farmwatch.crawl.append_hits import hits_of
 from farmwatch.crawl.plan import LEAST_SITES, FurtherSites, SiteFigures, figures_of, plan_of
 from farmwatch.share.current_rate import current_rate
 from farmwatch.share.cut_options import read_part
