@@ -22,6 +22,7 @@ from stream.text.user_errors import ConfigError
 
 _COOKIE = "farmwatch-console-{}"  # the port: browsers give a cookie to all ports of a host
 KEPT = "console.token"  # the file
+_ANY = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared; a browser needs one address
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; form-action 'self';"
@@ -36,6 +37,12 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def browsed_host(host: str) -> str:
+    """The host in the address for a browser, by the setting `console.host`."""
+    one = _ANY.get(host, host)
+    return f"[{one}]" if ":" in one else one
 
 
 def kept_token(folder: Path) -> str:

@@ -21,7 +21,7 @@ from aiohttp.typedefs import Middleware
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import opened
-from farmwatch.console.access import KEPT, Access, Handler, kept_token
+from farmwatch.console.access import KEPT, Access, Handler, browsed_host, kept_token
 from farmwatch.console.app import application
 from farmwatch.console.live import PATH as EVENTS
 from farmwatch.console.read_model import ReadModel
@@ -43,7 +43,6 @@ _END_S = 5.0  # most time that open requests, and the read model, may each delay
 _IDLE_S = 75.0  # of a connection: longer than browsers and proxies wait before they use it again
 _LINGER_S = 1.0  # for which the rest of a refused request is read, so that the client gets the answer
 _SILENT_S = 30.0  # after which a loop that does not tick is unhealthy
-_ANY = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared; a browser needs one address
 _NICE = 10  # below the stages, which take the processor first
 
 
@@ -84,8 +83,7 @@ async def _serve(
         raise FarmwatchError(f"{folder}: the console cannot write its index and its token: {error}") from error
     metrics.watch(CONSOLE_BEHIND_RECORDS, partial(_behind, model, log))
     console = Console(log, config, model, replays=replays)
-    host = _ANY.get(settings.host, settings.host)
-    name = f"[{host}]" if ":" in host else host
+    name = browsed_host(settings.host)
     app = application(console, Access(token, name, port, settings.hosts))
     app.middlewares.insert(0, timed(metrics))  # outside of the guard, which gives most answers their status
     runner = runner_of(app)

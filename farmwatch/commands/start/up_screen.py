@@ -17,7 +17,7 @@ from farmwatch.commands.start.status import WIDTH, screen
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import opened
-from farmwatch.console.access import kept_token
+from farmwatch.console.access import browsed_host, kept_token
 from farmwatch.doctor.status import ROLES, StatusReader
 from farmwatch.terminal.messages import start_logging
 from stream.log.private_folders import make_private
@@ -66,10 +66,10 @@ def up_screen(config: Config, roles: Sequence[Role], stop: threading.Event) -> I
 def address(config: Config) -> str:
     """Where a browser reaches the console, with the token that lets it in."""
     settings = config.console
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.host, settings.host)  # noqa: S104 - compared
     if not settings.port:
         return "console  on a free port, which the log file names"
-    return f"http://{host}:{settings.port}/?token={settings.token or kept_token(names_folder(config))}"
+    token = settings.token or kept_token(names_folder(config))
+    return f"http://{browsed_host(settings.host)}:{settings.port}/?token={token}"
 
 
 def _redirect(file: Path) -> int:

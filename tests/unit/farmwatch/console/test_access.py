@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from farmwatch.console.access import Access, kept_token
+from farmwatch.console.access import Access, browsed_host, kept_token
 from farmwatch.console.actions import ACTIONS
 from stream.text.user_errors import ConfigError
 from tests.support.web.console_browser import TOKEN, Answer, Browser, browse
@@ -187,3 +187,11 @@ def test_a_program_sends_the_token_in_a_header(finished: str, tmp_path: Path) ->
     answers = browse(finished, tmp_path, visit, known=False)
     assert [answer.status for answer in answers] == [200, 200, 401, 401, 401, 401]
     assert answers[0].json["sites"] and "Bearer" in answers[-1].json["error"]
+
+
+@pytest.mark.parametrize(
+    ("host", "shown"), [("", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::", "[::1]"), ("::1", "[::1]"), ("a.b", "a.b")]
+)
+def test_the_address_for_a_browser_has_one_host(host: str, shown: str) -> None:
+    """Of all addresses of a machine a browser gets that of the machine itself; IPv6 stands in brackets."""
+    assert browsed_host(host) == shown
