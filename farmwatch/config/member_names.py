@@ -55,7 +55,10 @@ def claimed_name(folder: Path, roles: Sequence[str], host: str | None = None, *,
 
 
 def running_roles(folder: Path) -> set[str]:
-    """The roles that processes of this machine run on the log of the folder, by the process ids in their locks."""
+    """The roles that processes of this machine run on the log of the folder, by the process ids in their locks.
+
+    To try a lock is to hold it for a moment, in which its role could not start.
+    """
     return {file.name.partition("-")[0] for file in (folder / _FOLDER).glob("*.lock") if _is_alive(file)}
 
 
