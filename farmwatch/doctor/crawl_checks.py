@@ -6,13 +6,11 @@ import os
 import time
 
 from crawler.errors import BadCrawlSettings, NoContact
-from crawler.sources.catalogue import configured, open_source, settings_for
 from crawler.sources.ledger import Ledger
 from crawler.sources.settings import SourceSettings
 from crawler.sources.source import SourceError
 from crawler.sources.usage import Usage, left, used
 from crawler.stages.orders import free_bytes, order_text
-from crawler.stages.preflight import check_crawl
 from farmwatch.config.opening import log_exists
 from farmwatch.daemon.roles import disks_of
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
@@ -28,6 +26,8 @@ WHERE_THE_CONTACT_STANDS = "(in farmwatch.toml, by FARMWATCH_CRAWL_CONTACT, or b
 
 def crawl(at: Subject) -> Results:
     """Contact, limits, nameservers, the archive's folder. Raises ConfigError, ArchiveUnwritable."""
+    from crawler.stages.preflight import check_crawl
+
     settings = at.config.crawl
     try:
         check_crawl(settings)
@@ -61,6 +61,8 @@ def orders(at: Subject) -> Results:
 
 def search(at: Subject) -> Results:
     """Check the configuration of each source, and show the used part of its quota by the log."""
+    from crawler.sources.catalogue import configured, open_source, settings_for
+
     search = at.config.search
     names = configured(search, os.environ)
     for name in names:

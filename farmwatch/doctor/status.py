@@ -30,7 +30,7 @@ from stream.text.wording import one_line
 
 ROLES = "roles"  # the finding that some have no process
 _LOOKED_AT = 100  # offsets, of which some may be transaction markers
-_SAMPLE_S = 0.5  # over which the first rates are measured
+_SAMPLE_S = 0.25  # over which the first rates are measured
 _MOST_EXPIRED = 0.1  # of the verdicts
 _CHECK_EVERY_S = 15.0  # between two rounds of checks, which read more than offsets
 _CHECKS: tuple[tuple[str, Callable[[Subject], Results]], ...] = (

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from farmwatch.terminal.jsonl import JsonLines
-from scoring.estimate.reviewed_share import Review
 from scoring.rates.settings import RateSettings
 from stream.schema.vocabulary import Truth
 from stream.text.times import DAY_MS
 from stream.text.user_errors import FarmwatchError
+
+if TYPE_CHECKING:
+    from scoring.estimate.reviewed_share import Review
 
 
 class ReviewLabel(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +72,8 @@ def review_of(labels: Iterable[ReviewLabel], settings: RateSettings, now_ms: int
 
     Sites are in random order: those after the last labelled one are not drawn yet.
     """
+    from scoring.estimate.reviewed_share import Review
+
     kept_ms = int(settings.review_days * DAY_MS)
     newest: dict[tuple[str, str], ReviewLabel] = {}
     samples: dict[int, _Sample] = {}  # by the time of the draw

@@ -13,8 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from filters.measure.epoch import epoch_settings, feature_epoch
-from replay.rows.scores import configured_detectors
-from replay.runs.configured import load_configured_ruleset, site_method_to_keep, tally_identity
+from replay.runs.configured import configured_detectors, load_configured_ruleset, site_method_to_keep, tally_identity
 from replay.runs.control_update import ControlUpdate, operator, update_control
 from replay.runs.lookup import FIRST_RUN, ever_live, find_run
 from replay.runs.run_rules import RunRules, live_now, rules_of

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from filters.known_scores import ArticleText, KnownScores, ScoreKeys, UnrequestedTexts
+from replay.runs.configured import configured_detectors
 from replay.runs.topology import MAX_LAG, Stops, is_at_stops, is_record, processed_by, unread_of
 from replay.settings import ReplaySettings
-from scoring.detectors.registry import detector_identities
 from scoring.stages.site_pages import JudgedPage
 from stream.log.contract import At, Clock, Log, wall_ms
 from stream.processing.topic_reader import records_of
@@ -23,7 +23,6 @@ from stream.schema.roles import Role
 from stream.schema.runs import Run, RunNames
 from stream.schema.topics import PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 from stream.schema.vocabulary import PageClass
-from stream.text.user_errors import FarmwatchError
 
 _NONE = b""  # a key without a score, for the position in a partition
 # TALLY keeps 256 scores per site that wait for their verdicts. Of more, some may be dropped.
@@ -41,14 +40,6 @@ def announce_detectors(log: Log, detectors: Sequence[str], clock: Clock = wall_m
 def scored_detectors(control: Control, config: ReplaySettings) -> list[str]:
     """Identities of the detectors that SCORE runs; before its first start the configured ones; [] = unknown."""
     return configured_detectors(config) if control.scorers is None else control.scorers.detectors
-
-
-def configured_detectors(config: ReplaySettings) -> list[str]:
-    """Identities of the detectors that SCORE runs after a restart; [] = unknown on this machine."""
-    try:
-        return detector_identities(config.score)
-    except FarmwatchError:  # the files of a detector may be only where SCORE runs
-        return []
 
 
 def is_scored(control: Control, config: ReplaySettings, detector: str) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from replay.settings import ReplaySettings
-from stream.text.user_errors import ConfigError, RunRefused
+from stream.text.user_errors import ConfigError, FarmwatchError, RunRefused
 from stream.text.wording import one_line
 
 if TYPE_CHECKING:
@@ -40,6 +40,16 @@ def identity_of(config: ReplaySettings, name: str) -> str:
     from scoring.detectors.registry import detector_identities
 
     return detector_identities(msgspec.structs.replace(config.score, detectors=[name]))[0]
+
+
+def configured_detectors(config: ReplaySettings) -> list[str]:
+    """Identities of the detectors that SCORE runs after a restart; [] = unknown on this machine."""
+    from scoring.detectors.registry import detector_identities
+
+    try:
+        return detector_identities(config.score)
+    except FarmwatchError:  # the files of a detector may be only where SCORE runs
+        return []
 
 
 def site_test_of(config: ReplaySettings, identity: str = "") -> SprtParams | None:

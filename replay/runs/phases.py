@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from filters.stages.judge import requested_store
 from replay.runs.topology import between, is_at_stops, processed_by, reads_of_run
 from stream.log.contract import CleanupPolicy, Log, Topic
 from stream.schema.runs import Run, memory_store
@@ -116,6 +115,8 @@ def topics_of(run: Run, partitions: int, existing: Mapping[str, Topic] = Mapping
 
 def stores_of(run: Run) -> Sequence[str]:
     """The keyed state that belongs to a run."""
+    from filters.stages.judge import requested_store
+
     stores = [run.names().tally_store, requested_store(run.name)]
     return [*stores, memory_store(run.features, run.epoch)] if run.remeasures else stores
 

@@ -33,8 +33,9 @@ from replay.engine.runner import Ending, Replay
 from replay.engine.summary import lost_text, summary_of
 from replay.live.live_run import configured_method
 from replay.rows.gaps import count_dead_letters
-from replay.rows.scores import configured_detectors, is_scored, scored_detectors
+from replay.rows.scores import is_scored, scored_detectors
 from replay.rows.site_table import short_ruleset
+from replay.runs.configured import configured_detectors
 from replay.runs.run_rules import method_name
 from replay.runs.window import run_window
 from scoring.sites.registry import same_method
