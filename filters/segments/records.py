@@ -20,7 +20,7 @@ _NAME_CHARS = 60
 _CUT = EDGE.encode()
 
 
-class Records(msgspec.Struct, frozen=True):
+class RecordTexts(msgspec.Struct, frozen=True):
     """The records of a page: their kind (POST for a thread), path (names of their parent and of one), and lines."""
 
     kind: SegmentKind
@@ -28,7 +28,7 @@ class Records(msgspec.Struct, frozen=True):
     lines: list[list[str]]
 
 
-def records_of(elements: Sequence[Any], visible: bytes, url: str) -> Records | None:
+def records_of(elements: Sequence[Any], visible: bytes, url: str) -> RecordTexts | None:
     """The records of a parsed page by its elements in document order and its visible text; the tree stays."""
     group = record_group(elements)
     if group is None:
@@ -36,7 +36,7 @@ def records_of(elements: Sequence[Any], visible: bytes, url: str) -> Records | N
     group = RecordGroup(group.parent, group.records[:MOST_RECORDS])
     lines = list(islice(_lines_of(group, _MOST_READ * len(visible)), MOST_RECORDS))
     kind = kind_of(group, [sum(map(len, of_one)) for of_one in lines], len(visible), url)
-    return Records(kind, f"{_named(group.parent)} > {_named(group.records[0])}", lines)
+    return RecordTexts(kind, f"{_named(group.parent)} > {_named(group.records[0])}", lines)
 
 
 def _lines_of(group: RecordGroup, most_read: int) -> Iterator[list[str]]:

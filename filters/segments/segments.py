@@ -18,7 +18,7 @@ from filters.segments.names import LEAST_RECORD_CHARS, SegmentKind
 from stream.schema.records import Segments
 
 if TYPE_CHECKING:  # it imports lxml
-    from filters.segments.records import Records
+    from filters.segments.records import RecordTexts
 
 MOST_CHARS = 100_000  # of the records of a page
 
@@ -28,7 +28,7 @@ Marks = npt.NDArray[np.bool_]
 NO_MARKS: Marks = np.zeros(0, np.bool_)
 
 
-def segments_of(text: str, records: Records | None) -> list[Segments]:
+def segments_of(text: str, records: RecordTexts | None) -> list[Segments]:
     """The segments of a page with this main text; without records, or of a continuous text, it is the only one."""
     lines = text.split("\n")
     inside = np.zeros(len(lines), np.bool_)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from filters.extraction.html_tree import parse
 from filters.segments.names import SegmentKind
 from filters.segments.record_groups import record_group
-from filters.segments.records import MOST_RECORDS, Records, records_of
+from filters.segments.records import MOST_RECORDS, RecordTexts, records_of
 from filters.segments.segments import MOST_CHARS, segment_text, segments_of
 from filters.structure.page_lines import ordered_lines, visible_text
 
@@ -45,7 +45,7 @@ class Part(NamedTuple):
     path: str
 
 
-def records(html: str) -> Records | None:
+def records(html: str) -> RecordTexts | None:
     tree = parse(html)
     return records_of(list(tree.iter()), visible_text(tree), URL)
 
