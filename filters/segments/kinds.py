@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from filters.segments.names import LEAST_RECORD_CHARS, SegmentKind
-from filters.segments.record_groups import RecordGroup
 
 _LIST_SHARE = 0.6  # of a page's characters in records, of which half are shorter than LEAST_RECORD_CHARS
 _LEAST_ALIKE = 3  # records of a list, or of teasers: two are often two columns
@@ -25,9 +24,9 @@ _OF_PAGE = ("h1", "main", "nav")  # parts of a column of the page, and of no rec
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 
 
-def kind_of(group: RecordGroup, sizes: Sequence[int], page_chars: int, url: str) -> SegmentKind:
-    """The kind of a group's records, POST for a thread; `sizes` are their characters."""
-    parent, records = group
+def kind_of(records: Sequence[Any], sizes: Sequence[int], page_chars: int, url: str) -> SegmentKind | None:
+    """The kind of sibling records, POST for a thread; None without a sign. `sizes` are their characters."""
+    parent = records[0].getparent()
     around = islice((e for e in parent.iterancestors() if e.tag not in ("html", "body")), 2)
     if any(_is_named(element, _VISITORS) for element in chain((records[0], records[-1], parent), around)):
         return SegmentKind.COMMENT
@@ -36,12 +35,12 @@ def kind_of(group: RecordGroup, sizes: Sequence[int], page_chars: int, url: str)
         return SegmentKind.LIST
     is_layout = records[0].tag in ("div", "section") and not records[0].get("class")
     if is_layout or any(next(record.iter(*_OF_PAGE), None) is not None for record in records):
-        return SegmentKind.OTHER
+        return None
     if are_many and 2 * len({page for record in records if (page := _leads_to(record, url))}) >= len(records):
         return SegmentKind.TEASER
     if 2 * sum(_has_person(record) for record in records) >= len(records):
         return SegmentKind.POST
-    return SegmentKind.OTHER
+    return None
 
 
 def _leads_to(record: Any, url: str) -> str:
