@@ -24,13 +24,15 @@ from filters.quality.names import MEASURES, TEXTS
 from filters.rules.catalogue import RULES
 from filters.rules.judgement import judge_and_text
 from filters.rules.ruleset import Ruleset, load_ruleset
+from filters.segments.names import SegmentKind
+from filters.segments.segments import own_segments
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import quality_of
 from filters.site_memory.memory import Likeness, SiteMemory
 from filters.site_memory.rows import NoState
 from filters.structure import names as structure_names
-from stream.schema.records import Features, Verdict
-from stream.schema.vocabulary import PageClass
+from stream.schema.records import Features, Segments, Verdict
+from stream.schema.vocabulary import KEPT
 from stream.text.toml import as_toml
 from stream.text.user_errors import Exit, FarmwatchError
 
@@ -53,6 +55,19 @@ class Extract(msgspec.Struct, kw_only=True):
     error: str = ""
 
 
+class SegmentsLine(msgspec.Struct, kw_only=True):
+    """The segments of one kind, as in the features record; `without`: numbers of lines of the text."""
+
+    kind: SegmentKind
+    path: str = ""
+    texts: list[str] = []
+    without: list[int] = []
+    words: int = 0
+    language: str | None = None
+    language_probability: float | None = None
+    repetition: float | None = None
+
+
 class FeaturesLine(msgspec.Struct, kw_only=True):
     """Output of `measure`, input of `judge`. `quality`: text -> measure -> value, see `filters.quality.names`.
 
@@ -71,6 +86,7 @@ class FeaturesLine(msgspec.Struct, kw_only=True):
     structure: dict[str, float | None] = {}
     blocks: list[Block] = []
     template_lines: list[int] = []
+    segments: list[SegmentsLine] | None = None
     feature_epoch: str = ""
 
 
@@ -156,6 +172,10 @@ def _features_line(
         structure=structure_by_name(measured.structure),
         blocks=unpack(measured.blocks),
         template_lines=marked_lines(likeness.template_lines),
+        segments=[
+            SegmentsLine(**{**msgspec.structs.asdict(of_kind), "without": marked_lines(of_kind.without)})
+            for of_kind in own_segments(measured.text, measured.segments, likeness.known_main, likeness.known_records)
+        ],
         feature_epoch=epoch,
     )
 
@@ -193,7 +213,7 @@ def judge_features(line: FeaturesLine, ruleset: Ruleset) -> VerdictLine:
     except (ValueError, TypeError, OverflowError) as error:
         raise BadFeatures(f"features that cannot be judged: {error}") from error
     judged = verdict_line(verdict)
-    if verdict.verdict == PageClass.ARTICLE:
+    if verdict.verdict in KEPT:
         judged.article = ArticleLine(id=line.page_id or line.url, url=line.url, site=line.site, text=text)
     return judged
 
@@ -212,11 +232,12 @@ def features_of(line: FeaturesLine) -> Features:
             raise ValueError(f"measures: {name} is {as_toml(value)}, not a number")
     if any(not 0 <= number < 2**32 for row in line.blocks for number in row):
         raise ValueError("blocks are rows of four numbers from 0")
-    lines = line.text.count("\n") + 1
-    if any(not 0 <= number < lines for number in line.template_lines):
-        raise ValueError(f"template_lines are numbers from 0 to {lines - 1}, the last line of the text")
-    marks = np.zeros(lines, np.bool_)
-    marks[line.template_lines] = True
+    segments = None
+    if line.segments is not None:
+        segments = [
+            Segments(**{**msgspec.structs.asdict(of_kind), "without": _marks("without", of_kind.without, line.text)})
+            for of_kind in line.segments
+        ]
     return Features(
         id=line.page_id,
         site=line.site,
@@ -230,8 +251,18 @@ def features_of(line: FeaturesLine) -> Features:
         blocks=pack(line.blocks),
         quality={text: [measures.get(name) for name in MEASURES] for text, measures in line.quality.items()},
         structure=[line.structure.get(name) for name in structure_names.MEASURES] if line.structure else [],
-        template_lines=pack_marks(marks),
+        template_lines=_marks("template_lines", line.template_lines, line.text),
+        segments=segments,
     )
+
+
+def _marks(name: str, numbers: Sequence[int], text: str) -> bytes:
+    lines = text.count("\n") + 1
+    if any(not 0 <= number < lines for number in numbers):
+        raise ValueError(f"{name} are numbers from 0 to {lines - 1}, the last line of the text")
+    marks = np.zeros(lines, np.bool_)
+    marks[list(numbers)] = True
+    return pack_marks(marks)
 
 
 def structure_by_name(values: Sequence[float | None]) -> dict[str, float | None]:

@@ -22,20 +22,25 @@ Identities = npt.NDArray[np.uint32]
 
 
 class Lines(msgspec.Struct, array_like=True, frozen=True):
-    """Of each main line its identity and characters, and the page's different identities (little-endian uint32)."""
+    """Of each main line its identity and characters, and the page's different identities (little-endian uint32).
+
+    `records`: of each line of its records.
+    """
 
     main: bytes = b""
     chars: bytes = b""
     page: bytes = b""
+    records: bytes = b""
 
 
-def lines_of(text: str, of_page: Collection[str], cap: int) -> Lines:
+def lines_of(text: str, of_page: Collection[str], cap: int, of_records: Collection[str] = ()) -> Lines:
     """The lines of a page by its main text and its other lines. It keeps the `cap` smallest, as similar pages do."""
     lines = text.split("\n")
     main = _identities(lines)
     page = np.unique(np.concatenate((main, _identities(of_page))))[:cap]
     chars = np.fromiter(map(len, lines), "<u4", len(lines))
-    return Lines(main.astype("<u4").tobytes(), chars.tobytes(), page.astype("<u4").tobytes())
+    records = _identities(of_records).astype("<u4").tobytes()
+    return Lines(main.astype("<u4").tobytes(), chars.tobytes(), page.astype("<u4").tobytes(), records)
 
 
 def pack_marks(marks: npt.NDArray[np.bool_]) -> bytes:

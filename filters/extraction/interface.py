@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # it imports lxml
+    from filters.segments.records import Records
 
 RETRY_LINK_CODE_SHARE = 0.2
 """Share of characters in links or code above which Trafilatura runs again, for precision. Part of the feature epoch."""
@@ -42,7 +45,7 @@ class Extraction:
     `link_code_share` is None if unknown. `tried` lists the modes that ran. `structure`: see `filters.structure.names`;
     empty for a page that was not parsed. `lines`: the different lines of the whole page. `template`: see
     `filters.structure.tag_paths`. `expected_f1`: of the text of the extractor `blocks`, also if another text was kept.
-    `is_cut`: only the first part of the page was read.
+    `is_cut`: only the first part of the page was read. `records`: posts, comments, teasers, … of the whole page.
     """
 
     text: str = ""
@@ -56,6 +59,7 @@ class Extraction:
     template: bytes = b""
     expected_f1: float | None = None
     is_cut: bool = False
+    records: Records | None = None
 
 
 Extractor = Callable[[str, Any], Extraction]

@@ -75,6 +75,7 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
 
     from filters.extraction.html_tree import ParseFailed, parse, readable
     from filters.extraction.pruning import prune
+    from filters.segments.records import records_of
     from filters.structure.measures import structure_measures
     from filters.structure.page_lines import page_lines, visible_bytes, visible_text
     from filters.structure.tag_paths import template_sketch
@@ -88,6 +89,7 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
     structure: Measures = {}
     lines: set[str] = set()
     template = b""
+    records = None
     try:
         tree = parse(html)
         elements = list(tree.iter())  # kept for the extractor, which would make these objects again
@@ -95,6 +97,7 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
         structure = structure_measures(elements, visible, html, url)
         lines = page_lines(visible)
         template = template_sketch(elements)
+        records = records_of(elements, visible, url)
         if prune(elements, visible_bytes(visible)):
             html = etree.tostring(tree, encoding="unicode", method="html")
         extracted = run(html, tree)
@@ -108,4 +111,4 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
         extracted = Extraction(error=ExtractError.TOO_LARGE, tried=extracted.tried)
     if extracted.text and not any(map(str.isalpha, extracted.text)):
         extracted = Extraction(error=ExtractError.NO_TEXT, tried=extracted.tried)
-    return replace(extracted, structure=structure, lines=lines, template=template, is_cut=is_cut)
+    return replace(extracted, structure=structure, lines=lines, template=template, records=records, is_cut=is_cut)

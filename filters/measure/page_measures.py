@@ -20,8 +20,12 @@ from filters.measure.extractors import extract
 from filters.no_page.inspector import reason_of
 from filters.quality.language import identify
 from filters.quality.measures import measure_quality
+from filters.quality.ngrams import repeated_ngrams
+from filters.quality.tokens import TOKENIZERS, Tokens
+from filters.segments.segments import record_lines, segment_text, segments_of
 from filters.settings import SITE_CAPS, MeasureSettings
 from filters.structure.names import BLANKS, MEASURES, Measures
+from stream.schema.records import Segments
 
 Measure = float | str | None
 
@@ -64,6 +68,7 @@ class PageMeasures(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     outline: Outline = Outline()
     lines: Lines = Lines()
     template: bytes = b""  # sketch, see `filters.structure.tag_paths`
+    segments: list[Segments] = []  # with the lines that earlier pages have, and without their words
 
     def chunks(self) -> Chunks:
         return Chunks(np.frombuffer(self.chunk_ids, "<u8"), np.frombuffer(self.chunk_lengths, "<u2"))
@@ -110,6 +115,7 @@ def measure(
     language, probability = identify(extracted.text)
     chunks = chunk(data)
     outlined = outline(extracted.text, SITE_CAPS.shingles_per_site)
+    segments = _measured_segments(extracted.text, segments_of(extracted.text, extracted.records), settings.tokenizer)
     return PageMeasures(
         text=extracted.text,
         text_digest=xxhash.xxh3_128_hexdigest(data),
@@ -132,9 +138,26 @@ def measure(
         chunk_ids=chunks.ids.astype("<u8").tobytes(),
         chunk_lengths=chunks.lengths.astype("<u2").tobytes(),
         outline=outlined,
-        lines=lines_of(extracted.text, extracted.lines, SITE_CAPS.lines_per_site),
+        lines=lines_of(extracted.text, extracted.lines, SITE_CAPS.lines_per_site, record_lines(segments)),
         template=extracted.template,
+        segments=segments,
     )
+
+
+def _measured_segments(text: str, segments: Sequence[Segments], tokenizer: str) -> list[Segments]:
+    """Each kind with the language and the repetition of its joined text."""
+    measured = []
+    for of_kind in segments:
+        joined = segment_text(text, of_kind)
+        language, probability = identify(joined)
+        repeated = repeated_ngrams(Tokens.of(joined, TOKENIZERS[tokenizer])).walked_chars[0]
+        repetition = round(repeated / len(joined), 4) if joined else None
+        measured.append(
+            msgspec.structs.replace(
+                of_kind, language=language, language_probability=round(probability, 4), repetition=repetition
+            )
+        )
+    return measured
 
 
 def failed(url: str, error: str, tried: tuple[str, ...] = (), structure: Sequence[float | None] = ()) -> PageMeasures:

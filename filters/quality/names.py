@@ -6,15 +6,17 @@ from enum import StrEnum
 
 
 class TextName(StrEnum):
-    """A text of a page, which rules may read and a detector may score: the main text, or some of its lines."""
+    """A text of a page that a detector may score: the main text, some of its lines, or segments."""
 
     MAIN = "main"
     C4 = "c4"  # after C4's line cleaning
     NOPUNC = "nopunc"  # without the lines that end without punctuation
     OWN = "own"  # without template lines
+    SEGMENTS = "segments"  # of the kinds that the ruleset counts
 
 
-TEXTS = tuple(TextName)
+TEXTS = (TextName.MAIN, TextName.C4, TextName.NOPUNC, TextName.OWN)
+"""Those that rules may read."""
 
 PAGE_MEASURES = frozenset(
     ["tokens", "chars", "link_code_share", "language", "language_probability", "url_path", "simhash", "no_page"]

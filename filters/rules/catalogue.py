@@ -83,6 +83,20 @@ def _kind(of: str, op: str, what: str, measure: Callable[[Facts, Rule], Value] |
     )
 
 
+def _segment_words(facts: Facts, _: Rule) -> Value:
+    return None if facts.segments is None else float(sum(of_kind.words for of_kind in facts.segments))
+
+
+def _segment_language(facts: Facts, rule: Rule) -> Value:
+    largest = facts.segments[0] if facts.segments else None
+    unsure = largest and (largest.language_probability or 0.0) < rule.min_probability
+    return largest.language if largest and not unsure else None
+
+
+def _segment_repetition(facts: Facts, _: Rule) -> Value:
+    return facts.segments[0].repetition if facts.segments else None
+
+
 RULES: dict[str, RuleKind] = {
     "extracted": _kind(
         "extracted",
@@ -190,6 +204,27 @@ RULES: dict[str, RuleKind] = {
         _by_model(ArticleModel.kind),
         threshold=list,
         fields=_MODEL,
+        source="",
+    ),
+    "segment_words": _kind(
+        "segment_words", ">=", "whitespace words of the segments that count", _segment_words, whole=True, source=""
+    ),
+    "segment_language": _kind(
+        "segment_language",
+        "in",
+        "language of the kind of segments with most words, of those that count; unknown below min_probability",
+        _segment_language,
+        threshold=list,
+        items=LANGUAGES,
+        fields=frozenset({"min_probability"}),
+        source="",
+    ),
+    "segment_repetition": _kind(
+        "segment_repetition",
+        "<=",
+        "characters of sequences of 5 words that repeat an earlier one / characters, of the same kind of segments",
+        _segment_repetition,
+        high=1,
         source="",
     ),
     **QUALITY_RULES,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import xxhash
 
 from filters.quality.names import TextName
 from filters.rules.kinds import NO_LOGITS, Facts, ModelLogits
 from filters.rules.ruleset import Ruleset
+from filters.segments.names import OF_SITE
 from stream.schema.records import Features, RuleOutcome, Verdict
 from stream.schema.vocabulary import PageClass
 
@@ -21,31 +24,29 @@ def judge(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "
 def judge_and_text(
     features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "live", logits: ModelLogits = NO_LOGITS
 ) -> tuple[Verdict, str]:
-    """Judge a page; also return the text to score ("" for a dropped page). `logits` are known already."""
-    facts = Facts(features, ruleset.blocks, ruleset.reads, logits)
-    outcomes: list[RuleOutcome] = []
-    failed: list[str] = []
-    for name, rule, measure, op, threshold, passes, drops_unknown in ruleset.checks:
-        value = measure(facts, rule)
-        if value is None or threshold is None:
-            outcome, drops = UNKNOWN, drops_unknown
-        elif passes(value, threshold):
-            outcome, drops = PASS, False
-        else:
-            outcome, drops = FAIL, True
-        outcomes.append(RuleOutcome(name, value, op, threshold, outcome))
-        if drops:
-            failed.append(name)
-    if failed:
-        text, digest = "", features.text_digest if ruleset.scores == TextName.MAIN else ""
+    """Judge a page; also return the text to score ("" for a dropped page). `logits` are known already.
+
+    A page kept by its segments names the rules that it fails as an article.
+    """
+    outcomes, failed = _outcomes(features, ruleset, logits)
+    kept_by = None if failed else ruleset
+    if failed and ruleset.otherwise:
+        more, failed_too = _outcomes(features, ruleset.otherwise, logits)
+        outcomes += more
+        kept_by = None if failed_too else ruleset.otherwise
+        failed += [name for name in failed_too if name not in failed]
+    if kept_by:
+        text, digest = scored_text(features, kept_by.scores, kept_by.kinds)
+        kind = PageClass.SEGMENTS if kept_by.scores == TextName.SEGMENTS else PageClass.ARTICLE
     else:
-        text, digest = scored_text(features, ruleset.scores)
+        text, digest = "", features.text_digest if ruleset.scores == TextName.MAIN else ""
+        kind = PageClass.DROPPED
     verdict = Verdict(
         id=features.id,
         site=features.site,
         page_id=features.page_id,
         url=features.url,
-        verdict=PageClass.DROPPED if failed else PageClass.ARTICLE,
+        verdict=kind,
         first_failed=failed[0] if failed else "",
         failed=failed,
         rules=outcomes,
@@ -62,9 +63,33 @@ def judge_and_text(
     return verdict, text
 
 
-def scored_text(features: Features, scores: TextName) -> tuple[str, str]:
-    """A text of an article and its digest. Without known template lines, all lines are its own."""
-    if scores == TextName.C4:
+def _outcomes(features: Features, ruleset: Ruleset, logits: ModelLogits) -> tuple[list[RuleOutcome], list[str]]:
+    """The outcome of each rule, and the names of those that drop the page."""
+    facts = Facts(features, ruleset.blocks, ruleset.reads, logits, ruleset.kinds)
+    outcomes: list[RuleOutcome] = []
+    failed: list[str] = []
+    for name, rule, measure, op, threshold, passes, drops_unknown in ruleset.checks:
+        value = measure(facts, rule)
+        if value is None or threshold is None:
+            outcome, drops = UNKNOWN, drops_unknown
+        elif passes(value, threshold):
+            outcome, drops = PASS, False
+        else:
+            outcome, drops = FAIL, True
+        outcomes.append(RuleOutcome(name, value, op, threshold, outcome))
+        if drops:
+            failed.append(name)
+    return outcomes, failed
+
+
+def scored_text(features: Features, scores: TextName, kinds: Sequence[str] = OF_SITE) -> tuple[str, str]:
+    """A text of a page and its digest; of segments, those of these kinds. Unknown template lines count as its own."""
+    if scores == TextName.SEGMENTS:
+        from filters.segments.segments import segment_text  # rarely needed
+
+        of_kinds = [of_kind for of_kind in features.segments or () if of_kind.kind in kinds]
+        text = "\n".join([segment_text(features.text, of_kind) for of_kind in of_kinds])
+    elif scores == TextName.C4:
         from filters.quality.c4 import clean  # rarely needed
 
         text = clean(features.text).text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -13,7 +13,8 @@ from filters.articles.model import ArticleModel, Logits
 from filters.extraction.blocks import Definition, columns
 from filters.quality.names import MEASURES, TextName
 from filters.rules.url_patterns import UrlPattern
-from stream.schema.records import Features
+from filters.segments.names import OF_SITE, SegmentKind
+from stream.schema.records import Features, Segments
 from stream.text.toml import as_toml
 
 Value = float | str | None
@@ -58,12 +59,14 @@ class Facts:
         definition: Definition,
         reads: TextName = TextName.MAIN,
         logits: ModelLogits = NO_LOGITS,
+        kinds: Sequence[SegmentKind] = OF_SITE,
     ) -> None:
         self.features = features
         self.measures = features.measures
         self._definition = definition
         self._reads = reads
         self._logits = dict(logits)
+        self._kinds = kinds
         self._quality: dict[TextName, list[float | None]] = {}
 
     @cached_property
@@ -73,6 +76,14 @@ class Facts:
     @cached_property
     def chars(self) -> int:
         return sum(self.blocks[1])
+
+    @cached_property
+    def segments(self) -> list[Segments] | None:
+        """The segments of the kinds that count, most words first; None for an older epoch."""
+        if self.features.segments is None:
+            return None
+        counted = [of_kind for of_kind in self.features.segments if of_kind.kind in self._kinds]
+        return sorted(counted, key=lambda of_kind: -of_kind.words)
 
     def logits(self, model: ArticleModel) -> Logits | None:
         """The logit of each kind of page; None for a page without a text or a parsed structure."""

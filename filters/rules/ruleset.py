@@ -19,10 +19,11 @@ from msgspec import Meta
 from filters.articles.model import SHIPPED, ArticleModel, load_model, read_model
 from filters.errors import BadModel, BadRuleset
 from filters.extraction.blocks import Definition
-from filters.quality.names import TextName
+from filters.quality.names import TEXTS, TextName
 from filters.rules.catalogue import RULES, RULES_VERSION
 from filters.rules.kinds import MOST, Check, Rule
 from filters.rules.url_patterns import OTHER, BadPattern, any_of, compile_pattern
+from filters.segments.names import OF_SITE, SegmentKind
 from stream.text.toml import as_toml, printable, quoted, read_toml
 from stream.text.wording import nearest
 
@@ -36,16 +37,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Ruleset:
-    """Ordered rules; `reads` = the text whose quality rules without a text judge, `scores` = the text to score."""
+    """Ordered rules; `reads` = the text whose quality rules without a text judge, `scores` = the text to score.
+
+    `kinds`: of segments that count, in a ruleset that scores segments. `otherwise` judges the pages that this drops.
+    """
 
     name: str
     description: str
     blocks: Definition
     rules: tuple[Rule, ...]
+    kinds: tuple[SegmentKind, ...] = ()
     reads: TextName = TextName.MAIN
     scores: TextName = TextName.MAIN
     source: str = ""
     own_models: tuple[tuple[str, ArticleModel], ...] = ()  # with their names in `source`
+    otherwise: Ruleset | None = None
 
     @property
     def stored(self) -> str:
@@ -65,17 +71,22 @@ class Ruleset:
 
     @cached_property
     def models(self) -> tuple[ArticleModel, ...]:
-        """The article models that its rules ask."""
-        return tuple({rule.model.digest: rule.model for rule in self.rules if rule.model}.values())
+        """The article models that its rules ask, and those of `otherwise`."""
+        own = {rule.model.digest: rule.model for rule in self.rules if rule.model}
+        more = {model.digest: model for model in self.otherwise.models} if self.otherwise else {}
+        return tuple((own | more).values())
 
     @cached_property
     def fields(self) -> Mapping[str, str]:
-        return {"blocks": self.blocks.value, "reads": self.reads.value, "scores": self.scores.value}
+        fields = {"blocks": self.blocks.value, "reads": self.reads.value, "scores": self.scores.value}
+        return {**fields, "kinds": ", ".join(sorted(self.kinds))} if self.kinds else fields
 
     @cached_property
     def digest(self) -> str:
         """16 hex digits over everything that affects verdicts: fields, rules in order, code version; no names."""
         content = {"code": RULES_VERSION, **self.fields, "rules": [[r.name, rule_fields(r)] for r in self.rules]}
+        if self.otherwise:
+            content["otherwise"] = self.otherwise.digest
         return xxhash.xxh3_64_hexdigest(msgspec.json.encode(content))
 
 
@@ -132,7 +143,9 @@ def _read(path: Path) -> Ruleset:
 
 
 _WORDS = {
-    **dict.fromkeys(("text", "reads", "scores"), tuple(TextName)),
+    **dict.fromkeys(("text", "reads"), TEXTS),
+    "scores": tuple(TextName),
+    "kinds": tuple(SegmentKind),
     "blocks": tuple(Definition),
     "on_unknown": ("pass", "drop"),
 }
@@ -151,14 +164,19 @@ class _RuleTable(msgspec.Struct):
 
 
 class _File(msgspec.Struct):
-    """A ruleset's file; its rules are read one by one."""
+    """A ruleset's file, or its table `otherwise`; the rules are read one by one."""
 
     description: str = ""
     blocks: Definition = Definition.PARAGRAPH
     reads: TextName = TextName.MAIN
     scores: TextName = TextName.MAIN
+    kinds: list[SegmentKind] = []
     rules: dict[str, Any] = {}
+    otherwise: dict[str, Any] = {}
     models: dict[str, str] = {}  # of a stored ruleset
+
+
+_OTHERWISE = ("blocks", "reads", "scores", "kinds", "rules")
 
 
 def parse_ruleset(source: str, name: str, where: str = "", folder: Path | None = None) -> Ruleset:
@@ -166,10 +184,9 @@ def parse_ruleset(source: str, name: str, where: str = "", folder: Path | None =
     where = where or name
     try:
         file = _converted(read_toml(source, MOST_BYTES), _File, _File.__struct_fields__)
+        other = _converted(file.otherwise, _File, _OTHERWISE) if file.otherwise else None
     except ValueError as error:
         raise BadRuleset(f"{where}: {error}") from None
-    rules: list[Rule] = []
-    mistakes: list[str] = []
     own: dict[str, ArticleModel] = {}
 
     def model_of(of: str) -> ArticleModel:
@@ -180,18 +197,45 @@ def parse_ruleset(source: str, name: str, where: str = "", folder: Path | None =
             own[of] = load_model(of, folder or Path()) if stored is None else read_model(stored.encode(), of)
         return own[of]
 
+    mistakes: list[str] = []
+    rules, kinds = _rules(file, model_of, mistakes)
+    otherwise = None
+    if other is not None:
+        theirs: list[str] = []
+        otherwise = Ruleset(name, "", other.blocks, *_rules(other, model_of, theirs), other.reads, other.scores)
+        if other.scores != TextName.SEGMENTS:
+            theirs.append('scores has to be "segments"')
+        mistakes += [f"otherwise: {mistake}" for mistake in theirs]
+    if mistakes:
+        raise BadRuleset("\n".join(f"{where}: {mistake}" for mistake in mistakes[:_MOST_SHOWN]))
+    text, models = source.partition(_MODELS)[0], tuple(own.items())
+    return Ruleset(name, file.description, file.blocks, rules, kinds, file.reads, file.scores, text, models, otherwise)
+
+
+def _rules(
+    file: _File, model_of: Callable[[str], ArticleModel], mistakes: list[str]
+) -> tuple[tuple[Rule, ...], tuple[SegmentKind, ...]]:
+    """The rules of a table, and the kinds of segments that it counts; adds to the mistakes."""
+    rules: list[Rule] = []
+    scores_segments = file.scores == TextName.SEGMENTS
     for rule, table in file.rules.items():
         try:
             rules.append(_rule(rule, table, model_of))
+            if rule.startswith("segment_") and not scores_segments:
+                raise ValueError('a rule on segments needs scores = "segments"')
         except (ValueError, BadModel) as error:
             mistakes.append(f"rule {rule}: {error}" if rule in RULES else str(error))
     if not mistakes and (not rules or rules[0].name != "extracted" or rules[0].threshold is None):
         mistakes.append('the first rule has to be [rules.extracted] with threshold = "ok"')
+    if file.reads == TextName.SEGMENTS:
+        mistakes.append(f"reads: segments are not read by rules; known: {', '.join(TEXTS)}")
+    if file.kinds and not scores_segments:
+        mistakes.append('kinds needs scores = "segments"')
+    if SegmentKind.COMMENT in file.kinds and len(set(file.kinds)) > 1:
+        mistakes.append("kinds: comments are the text of visitors; count them in a ruleset of their own")
+    kinds = tuple(dict.fromkeys(file.kinds)) or OF_SITE if scores_segments else ()
     mistakes += _impossible(rules)
-    if mistakes:
-        raise BadRuleset("\n".join(f"{where}: {mistake}" for mistake in mistakes[:_MOST_SHOWN]))
-    text = source.partition(_MODELS)[0]
-    return Ruleset(name, file.description, file.blocks, tuple(rules), file.reads, file.scores, text, tuple(own.items()))
+    return tuple(rules), kinds
 
 
 def _rule(name: str, table: Any, model_of: Callable[[str], ArticleModel]) -> Rule:
@@ -199,6 +243,8 @@ def _rule(name: str, table: Any, model_of: Callable[[str], ArticleModel]) -> Rul
         raise ValueError(f"unknown rule {printable(name, _LONG)!r}{_near(name, RULES)}")
     kind = RULES[name]
     read = _converted(table, _RuleTable, ("threshold", "on_unknown", *kind.fields))
+    if read.text == TextName.SEGMENTS:
+        raise ValueError(f"text: segments are not read by rules; known: {', '.join(TEXTS)}")
     if read.threshold is not None and (refusal := kind.refusal(read.threshold)):
         raise ValueError(f"threshold {refusal}")
     if "block_chars" in kind.fields and not read.block_chars:

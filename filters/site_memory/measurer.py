@@ -11,6 +11,7 @@ from filters.measure.page_measures import PageMeasures, RawPage, measure
 from filters.measure.workers import ExtractionPool
 from filters.quality.measures import measure_main
 from filters.quality.names import TextName
+from filters.segments.segments import own_segments
 from filters.settings import SITE_CAPS, MeasureSettings, SiteCaps
 from filters.site_memory.memory import Likeness, SiteMemory
 from filters.site_memory.rows import NoState
@@ -40,6 +41,7 @@ def features_of(
         first_at=page.first_at,
         structure=measured.structure,
         template_lines=likeness.template_lines,
+        segments=own_segments(measured.text, measured.segments, likeness.known_main, likeness.known_records),
     )
 
 

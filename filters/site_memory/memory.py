@@ -7,6 +7,7 @@
   one counts; text gathered from many old pages is underrated.
 - `template_block_share`: share of the characters in template lines, which at least two earlier pages have in their main
   text or elsewhere (`filters.duplicates.lines`); unknown before the third page with text.
+- `known_main`, `known_records`: the lines of the main text, and of the records, that an earlier page has.
 - `simhash_distance`: fewest bits in which the page's simhash differs from an earlier page's.
 - `template_id`: the page's template (`filters.structure.tag_paths`), that whose oldest page is most similar or a new
   one, as 16 hexadecimal digits; unknown for pages of few tags, and beyond 50 templates.
@@ -33,17 +34,19 @@ from filters.duplicates.lines import Lines, pack_marks
 from filters.duplicates.shingles import Outline
 from filters.extraction.interface import UNFINISHED
 from filters.measure.page_measures import PageMeasures
+from filters.segments.segments import NO_MARKS, Marks
 from filters.settings import SITE_CAPS, SiteCaps
 from filters.site_memory.pages import SitePages
 from filters.site_memory.rows import HEAD, Kind, SiteKeyedState, StoredPage, read_rows, row_key, row_value
 
 _CACHED_BYTES = 200_000_000
+_MARKS = ("template_lines", "known_main", "known_records")
 
 
 class Likeness(NamedTuple):
     """How similar a page is to earlier ones of its site: shares (0 to 1), a distance (0 to 64 bits); None = unknown.
 
-    `template_lines` marks lines of the main text, see `filters.duplicates.lines.pack_marks`.
+    `template_lines` marks lines of the main text, see `filters.duplicates.lines.pack_marks`; empty `known_*`: none.
     """
 
     duplicate_share: float | None = None
@@ -52,9 +55,11 @@ class Likeness(NamedTuple):
     template_block_share: float | None = None
     template_lines: bytes = b""
     template_id: str | None = None
+    known_main: Marks = NO_MARKS
+    known_records: Marks = NO_MARKS
 
     def measures(self) -> dict[str, float | str | None]:
-        return {name: value for name, value in self._asdict().items() if name != "template_lines"}
+        return {name: value for name, value in self._asdict().items() if name not in _MARKS}
 
 
 class SiteMemory:
@@ -119,6 +124,8 @@ class SiteMemory:
             memory.simhash_distance(index, row),
             *_template(lines, memory.template_lines(index, np.frombuffer(lines.main, "<u4"))),
             _name(template_id) if template_id else None,
+            memory.known(index, "lines", np.frombuffer(lines.main, "<u4")),
+            memory.known(index, "lines", np.frombuffer(lines.records, "<u4")),
         )
         if (value := row_value(row)) != row_before:
             memory.put(page_id, row)

@@ -16,7 +16,7 @@ from stream.processing.metrics import STAGE_RECORDS
 from stream.processing.stage import BY_REPLAY, Context, Series, Stage
 from stream.schema.records import Features, Record, ScoreRequest, Verdict
 from stream.schema.runs import LIVE, RunNames, names_of
-from stream.schema.vocabulary import PageClass
+from stream.schema.vocabulary import KEPT, PageClass
 
 READ_ON_MS = 10_000  # interval between reads of new scores
 
@@ -67,11 +67,12 @@ class JudgeStage(Stage):
     def metric_series(self, run: str) -> Iterator[Series]:
         yield from super().metric_series(run)
         labels = {"run": run, "ruleset": self.ruleset.name}
-        for verdict in (PageClass.ARTICLE, PageClass.DROPPED):
+        for verdict in PageClass:
             yield PAGE_VERDICTS, {**labels, "verdict": verdict}
             yield STAGE_RECORDS, {**labels, "stage": self.name, "result": verdict}
-        for rule in self.ruleset.rules:
-            yield RULE_DROPS, {**labels, "rule": rule.name}
+        more = self.ruleset.otherwise.rules if self.ruleset.otherwise else ()
+        for name in dict.fromkeys(rule.name for rule in (*self.ruleset.rules, *more)):
+            yield RULE_DROPS, {**labels, "rule": name}
 
     def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
         """The logits of each page by the article models of the ruleset, which are faster for a whole batch."""
@@ -88,13 +89,13 @@ class JudgeStage(Stage):
     def process(self, record: Features, prepared: ModelLogits, ctx: Context) -> None:
         verdict, text = judge_and_text(record, self.ruleset, now_ms=ctx.now_ms, run=self.run, logits=prepared)
         ctx.emit(self._names.verdicts, verdict, headers=self._headers)
-        if verdict.verdict == PageClass.ARTICLE and self._is_wanted(verdict, ctx):
+        if verdict.verdict in KEPT and self._is_wanted(verdict, ctx):
             request = request_of(record, verdict, text, self._detector)
             ctx.emit(self._names.requests, request, headers=self._headers)
         run, name = self.run, self.ruleset.name
         ctx.meter.count(STAGE_RECORDS, run=run, ruleset=name, stage=self.name, result=verdict.verdict)
         ctx.meter.count(PAGE_VERDICTS, run=run, ruleset=name, verdict=verdict.verdict)
-        for rule in verdict.failed:
+        for rule in verdict.failed if verdict.verdict == PageClass.DROPPED else ():
             ctx.meter.count(RULE_DROPS, run=run, ruleset=name, rule=rule)
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
@@ -162,8 +163,7 @@ class ScoreRequestStage(Stage):
         result = "passed_over"
         if self._unasked.has_fetch(ctx.partition, record.id):
             verdict, text = judge_and_text(record, self._ruleset, now_ms=ctx.now_ms, run=self._run)
-            is_article = verdict.verdict == PageClass.ARTICLE
-            if is_article and self._unasked.take(ctx.partition, record.site, verdict.text_digest):
+            if verdict.verdict in KEPT and self._unasked.take(ctx.partition, record.site, verdict.text_digest):
                 result = "asked"
                 request = request_of(record, verdict, text, self._detector)
                 ctx.emit(self._names.requests, request, headers=self._headers)

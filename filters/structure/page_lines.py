@@ -16,11 +16,11 @@ INLINE = (
     *("ins", "kbd", "label", "mark", "nobr", "q", "rp", "rt", "ruby", "s", "samp", "small", "span", "strike", "strong"),
     *("sub", "sup", "time", "tt", "u", "var", "wbr"),
 )
-_EDGE = "\U0010fffd"  # of private use; a page that has it has one line more
+EDGE = "\U0010fffd"  # of private use; a page that has it has one line more
 _CUT = etree.XSLT(
     etree.XML(
         '<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform"><xsl:output method="text"/>'
-        f'<xsl:template match="*">{_EDGE}<xsl:apply-templates/>{_EDGE}</xsl:template>'
+        f'<xsl:template match="*">{EDGE}<xsl:apply-templates/>{EDGE}</xsl:template>'
         f'<xsl:template match="{"|".join(INLINE)}"><xsl:apply-templates/></xsl:template>'
         f'<xsl:template match="{"|".join(UNSEEN)}"/></xsl:stylesheet>'
     )
@@ -28,15 +28,20 @@ _CUT = etree.XSLT(
 
 
 def visible_text(root: Any) -> bytes:
-    """The text of a tree that a reader sees, with `_EDGE` around blocks and at `br`; the tree stays."""
+    """The text of a tree that a reader sees, with `EDGE` around blocks and at `br`; the tree stays."""
     return bytes(_CUT(root))
 
 
 def visible_bytes(visible: bytes) -> int:
     """Bytes of a visible text without white space."""
-    return len(visible.translate(None, BLANKS)) - len(_EDGE.encode()) * visible.count(_EDGE.encode())
+    return len(visible.translate(None, BLANKS)) - len(EDGE.encode()) * visible.count(EDGE.encode())
 
 
 def page_lines(visible: bytes) -> set[str]:
     """The different lines of a visible text, with single spaces."""
-    return {line for piece in set(visible.decode().split(_EDGE)) if (line := " ".join(piece.split()))}
+    return {line for piece in set(visible.decode().split(EDGE)) if (line := " ".join(piece.split()))}
+
+
+def ordered_lines(visible: bytes) -> list[str]:
+    """The lines of a visible text in order, with single spaces."""
+    return [line for piece in visible.decode().split(EDGE) if (line := " ".join(piece.split()))]

@@ -68,6 +68,19 @@ class Page(Record, frozen=True, kw_only=True):
     first_at: int = 0  # fetch time of the first crawled page of the site; 0 = it is not crawled
 
 
+class Segments(msgspec.Struct, array_like=True, frozen=True):
+    """The segments of one kind of a page, without lines of earlier pages of its site. See `filters.segments`."""
+
+    kind: str  # article | post | comment | teaser | list
+    path: str = ""  # of the records: tag and class of their parent and of themselves; "" = of the main text
+    texts: list[str] = []  # of each record; that of an article is the main text
+    without: bytes = b""  # marks the lines of the main text that are not of the article
+    words: int = 0
+    language: str | None = None
+    language_probability: float | None = None
+    repetition: float | None = None  # share of characters in repeated sequences of 5 words
+
+
 class Features(Record, frozen=True, kw_only=True):
     """The measures of a page, without a decision. `id` is the fetch id."""
 
@@ -87,6 +100,7 @@ class Features(Record, frozen=True, kw_only=True):
     first_at: int = 0  # as in Page
     structure: list[float | None] = []  # in the order of filters.structure.names.MEASURES; empty = not parsed
     template_lines: bytes = b""  # marks lines of `text`, see filters.duplicates.lines.pack_marks
+    segments: list[Segments] | None = None  # None = of an older epoch
 
 
 class RuleOutcome(msgspec.Struct, array_like=True, frozen=True):

@@ -21,7 +21,11 @@ class PageClass(enum.StrEnum):
     """The verdict of a ruleset on a page: the values of `Verdict.verdict`."""
 
     ARTICLE = "article"
+    SEGMENTS = "segments"  # no article: its segments are scored
     DROPPED = "dropped"
+
+
+KEPT = (PageClass.ARTICLE, PageClass.SEGMENTS)
 
 
 class FetchOutcome(enum.StrEnum):

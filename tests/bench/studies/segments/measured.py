@@ -16,14 +16,14 @@ from urllib.parse import urlsplit
 import zstandard
 
 from farmwatch.api import judge, measure
+from farmwatch.pipes.lines import features_of
 from filters.extraction.html_tree import parse, readable
-from filters.structure.page_lines import visible_text
+from filters.quality.names import TextName
+from filters.rules.judgement import scored_text
 from scoring.detectors.registry import load_detectors
 from scoring.detectors.settings import ScoreSettings
-from tests.bench.studies.segments.segments import records_of, segments_of
 from tests.support.paths import data_root
 
-_OF_SITE = ("article", "post", "teaser")
 _ELSEWHERE = "http://site.example/page"
 
 
@@ -38,14 +38,10 @@ def labelled_pages(source: str) -> Iterator[tuple[dict[str, Any], str]]:
 
 def texts_of(html: str, url: str) -> tuple[str, str, bool]:
     """Main text, text of the segments that count for the site, and whether the page is an article today."""
-    tree = parse(readable(html))
-    named = str(tree.xpath("string(//link[@rel='canonical']/@href)"))
+    named = str(parse(readable(html)).xpath("string(//link[@rel='canonical']/@href)"))
     url = url if urlsplit(url).scheme else named if named.startswith("http") else _ELSEWHERE
     features = measure(html, url)
-    main = features.text or ""
-    found = segments_of(main, records_of(list(tree.iter()), len(visible_text(tree)), url))
-    own = [part.text for part in found if part.kind in _OF_SITE] if found else [main]
-    return main, "\n".join(own), judge(features).verdict == "article"
+    return features.text, scored_text(features_of(features), TextName.SEGMENTS)[0], judge(features).verdict == "article"
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:

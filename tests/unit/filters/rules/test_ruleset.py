@@ -32,7 +32,7 @@ REFUSED = {
     "field of a rule": (rule("min_tokens", "treshold = 1"), "treshold; known: on_unknown, threshold; did you mean"),
     "field": (
         'block = "run"\n' + MINIMAL,
-        "field block; known: blocks, description, models, reads, rules, scores; did",
+        "field block; known: blocks, description, kinds, models, otherwise, reads, rules, scores; did",
     ),
     "rule beside rules": (MINIMAL + "[min_tokens]\nthreshold = 1\n", "unknown field min_tokens; known: "),
     "blocks": ('blocks = "runs"\n' + MINIMAL, "blocks: Invalid enum value 'runs'"),
@@ -144,7 +144,8 @@ def test_one_measure_may_be_bounded_to_one_value() -> None:
     assert parse_ruleset(MINIMAL + meeting + beside, "mine").in_force == 5
 
 
-NAMES = sorted(set(RULES) - {"extracted", "no_page", "page_kind", "url_kind"})
+OTHERS = {"extracted", "no_page", "page_kind", "url_kind", "segment_words", "segment_language", "segment_repetition"}
+NAMES = sorted(set(RULES) - OTHERS)
 
 
 @given(st.lists(st.sampled_from(NAMES), unique_by=lambda name: RULES[name].of, max_size=8), st.data())

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from filters.extraction.html_tree import parse
-from filters.structure.page_lines import visible_text
-from tests.bench.studies.segments.kinds import SegmentKind
-from tests.bench.studies.segments.record_groups import record_group
-from tests.bench.studies.segments.segments import (
-    MOST_CHARS,
-    MOST_SEGMENTS,
-    Segment,
-    ordered_lines,
-    records_of,
-    segments_of,
-)
+from filters.segments.names import SegmentKind
+from filters.segments.record_groups import record_group
+from filters.segments.records import MOST_RECORDS, Records, records_of
+from filters.segments.segments import MOST_CHARS, segment_text, segments_of
+from filters.structure.page_lines import ordered_lines, visible_text
 
 URL = "https://site.example/here"
 SENTENCE = "The {} of this text is a sentence of its own, and it is longer than any title."
@@ -45,13 +39,26 @@ def page(body: str) -> str:
     )
 
 
-def segments(html: str, text: str = "", url: str = URL) -> list[Segment]:
+class Part(NamedTuple):
+    kind: str
+    text: str
+    path: str
+
+
+def records(html: str) -> Records | None:
     tree = parse(html)
-    visible = visible_text(tree)
-    return segments_of(text, records_of(list(tree.iter()), len(visible), url))
+    return records_of(list(tree.iter()), visible_text(tree), URL)
 
 
-def kinds(parts: Sequence[Segment]) -> Counter[str]:
+def segments(html: str, text: str = "") -> list[Part]:
+    return [
+        Part(of_kind.kind, one, of_kind.path)
+        for of_kind in segments_of(text, records(html))
+        for one in of_kind.texts or [segment_text(text, of_kind)]
+    ]
+
+
+def kinds(parts: Sequence[Part]) -> Counter[str]:
     return Counter(str(part.kind) for part in parts)
 
 
@@ -63,6 +70,12 @@ def test_of_a_thread_the_first_post_is_the_sites_and_the_rest_are_visitors() -> 
         (SegmentKind.POST if word == "first" else SegmentKind.COMMENT, said(word)) for word in words
     ]
     assert {part.path for part in found} == {"div.thread > div.message"}
+
+
+def test_posts_for_readers_without_scripts_are_all_read() -> None:
+    """A page that shows its thread by a script has the posts in a noscript: all are records."""
+    posts = "".join(post(f"post {number}") for number in range(40))
+    assert len(segments(page(f"<noscript><div class=thread>{posts}</div></noscript>"))) == 40
 
 
 @pytest.mark.parametrize(
@@ -97,14 +110,13 @@ def test_records_that_lead_to_pages_of_their_own_are_teasers() -> None:
     listing = page(f"<ul>{''.join(card(word, f'/{word}') for word in words)}</ul>")
     assert kinds(segments(listing)) == {"teaser": 3}
     anchors = page(f"<ul>{''.join(card(word, f'{URL}#{word}') for word in words)}</ul>")
-    assert segments(anchors, said("one")) == []
+    assert segments(anchors, said("one")) == [("article", said("one"), "")]
 
 
 def test_a_list_of_links_is_a_list() -> None:
     """Short records that are most of a page are a list, and too short to be segments."""
     items = "".join(f"<li>{number} item of the list</li>" for number in range(50))
-    tree = parse(f"<html><body><ul>{items}</ul></body></html>")
-    found = records_of(list(tree.iter()), len(visible_text(tree)), URL)
+    found = records(f"<html><body><ul>{items}</ul></body></html>")
     assert found is not None and found.kind is SegmentKind.LIST and segments_of("", found) == []
 
 
@@ -112,7 +124,13 @@ def test_a_list_of_links_is_a_list() -> None:
 def test_columns_of_a_page_are_no_records(column: str) -> None:
     """Two large parts of a page, of which one has its heading or its navigation, leave its main text one segment."""
     columns = "".join(f"<div><i class=author>Al</i>{column.format(word, said(word) * 3)}</div>" for word in ("a", "b"))
-    assert segments(page(columns), said("a")) == []
+    assert segments(page(columns), said("a")) == [("article", said("a"), "")]
+
+
+def test_blocks_without_a_name_are_no_records() -> None:
+    """A `div` without a class is a column of the page: one may hold the article, and another its comments."""
+    columns = "".join(f"<div><i class=author>Al</i><p>{said(word) * 3}</p></div>" for word in ("a", "b", "c"))
+    assert segments(page(columns), said("a")) == [("article", said("a"), "")]
 
 
 def test_the_header_and_the_footer_are_no_records() -> None:
@@ -153,7 +171,7 @@ def test_segments_are_bounded() -> None:
     many = segments(page(f"<ol class=commentlist>{'<li class=comment>' + said('x') + '</li>' * 1}</ol>"))
     assert many == []
     thread = "".join(f"<li class=comment>{said(str(number))}</li>" for number in range(20_000))
-    assert len(segments(page(f"<ol class=commentlist>{thread}</ol>"))) == MOST_SEGMENTS
+    assert len(segments(page(f"<ol class=commentlist>{thread}</ol>"))) == MOST_RECORDS
     large = "".join(f"<li class=comment>{said(str(number)) * 12_000}</li>" for number in range(3))
     assert sum(len(part.text) for part in segments(page(f"<ol class=commentlist>{large}</ol>"))) == MOST_CHARS
 
@@ -161,4 +179,4 @@ def test_segments_are_bounded() -> None:
 def test_an_unreadable_link_leads_nowhere() -> None:
     """A link that is no URL is none; the page is read on."""
     cards: Any = "".join(card(word, "http://[bad") for word in ("one", "two", "three"))
-    assert segments(page(f"<ul>{cards}</ul>"), said("one")) == []
+    assert segments(page(f"<ul>{cards}</ul>"), said("one")) == [("article", said("one"), "")]

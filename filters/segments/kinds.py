@@ -1,30 +1,16 @@
-"""The kinds of segments, and the kind of a page's records by the signs in their elements."""
+"""The kind of a page's records, by the signs in their elements."""
 
 from __future__ import annotations
 
 import re
 import statistics
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from itertools import chain, islice
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from tests.bench.studies.segments.record_groups import RecordGroup
-
-
-class SegmentKind(StrEnum):
-    """What a part of a page is; `OTHER` = records without a sign."""
-
-    ARTICLE = "article"  # one continuous text
-    POST = "post"  # the first of a thread
-    COMMENT = "comment"  # of visitors
-    TEASER = "teaser"  # leads to a page of its own
-    LIST = "list"  # of links
-    OTHER = "other"
-
-
-LEAST_RECORD_CHARS = 40
+from filters.segments.names import LEAST_RECORD_CHARS, SegmentKind
+from filters.segments.record_groups import RecordGroup
 
 _LIST_SHARE = 0.6  # of a page's characters in records, of which half are shorter than LEAST_RECORD_CHARS
 _LEAST_ALIKE = 3  # records of a list, or of teasers: two are often two columns
@@ -48,13 +34,11 @@ def kind_of(group: RecordGroup, sizes: Sequence[int], page_chars: int, url: str)
     are_many = len(records) >= _LEAST_ALIKE
     if are_many and sum(sizes) >= _LIST_SHARE * page_chars and statistics.median(sizes) < LEAST_RECORD_CHARS:
         return SegmentKind.LIST
-    if any(next(record.iter(*_OF_PAGE), None) is not None for record in records):
+    is_layout = records[0].tag in ("div", "section") and not records[0].get("class")
+    if is_layout or any(next(record.iter(*_OF_PAGE), None) is not None for record in records):
         return SegmentKind.OTHER
     if are_many and 2 * len({page for record in records if (page := _leads_to(record, url))}) >= len(records):
         return SegmentKind.TEASER
-    if 2 * sum(_has_person(record) for record in records) >= len(records):
-        return SegmentKind.POST
-    return SegmentKind.OTHER
     if 2 * sum(_has_person(record) for record in records) >= len(records):
         return SegmentKind.POST
     return SegmentKind.OTHER

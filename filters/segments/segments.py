@@ -1,0 +1,90 @@
+"""The segments of a page by kind: its main text outside records, and the records.
+
+A line counts once: a line of the main text that is in a record belongs to it, and of lines that several records have
+the first one stays. Lines that earlier pages of the site have are taken out later, by `own_segments`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from filters.duplicates.lines import own_text, pack_marks
+from filters.segments.names import LEAST_RECORD_CHARS, SegmentKind
+from stream.schema.records import Segments
+
+if TYPE_CHECKING:  # it imports lxml
+    from filters.segments.records import Records
+
+MOST_CHARS = 100_000  # of the records of a page
+
+_LEAST_ARTICLE = 400  # characters of main text outside a thread that make its first record an answer
+
+Marks = npt.NDArray[np.bool_]
+NO_MARKS: Marks = np.zeros(0, np.bool_)
+
+
+def segments_of(text: str, records: Records | None) -> list[Segments]:
+    """The segments of a page with this main text; without records, or of a continuous text, it is the only one."""
+    lines = text.split("\n")
+    inside = np.zeros(len(lines), np.bool_)
+    if records is None or records.kind is SegmentKind.OTHER:
+        return [Segments(SegmentKind.ARTICLE)] if text else []
+    seen = "\0".join("".join(of_one) for of_one in records.lines).replace(" ", "")
+    for place, line in enumerate(lines):
+        inside[place] = line.replace(" ", "") in seen
+    outside = sum(len(line) for line, is_inside in zip(lines, inside, strict=True) if not is_inside)
+    by_kind: dict[SegmentKind, list[str]] = {}
+    left = MOST_CHARS
+    earlier: set[str] = set()
+    for place, of_one in enumerate(records.lines):
+        new = [line for line in dict.fromkeys(of_one) if line not in earlier]
+        earlier.update(new)
+        joined = "\n".join(new)[:left]
+        if len(joined) >= LEAST_RECORD_CHARS:
+            kind = records.kind
+            if kind is SegmentKind.POST and (place or outside >= _LEAST_ARTICLE):
+                kind = SegmentKind.COMMENT
+            by_kind.setdefault(kind, []).append(joined)
+            left -= len(joined)
+    article = [Segments(SegmentKind.ARTICLE, without=pack_marks(inside))] if outside else []
+    return article + [Segments(kind, records.path, texts) for kind, texts in by_kind.items()]
+
+
+def segment_text(text: str, segments: Segments) -> str:
+    """The joined text of segments of a kind; `text` is the page's main text."""
+    if segments.kind != SegmentKind.ARTICLE:
+        return "\n".join(segments.texts)
+    return own_text(text, segments.without) if segments.without else text
+
+
+def record_lines(segments: Sequence[Segments]) -> list[str]:
+    """The lines of all records, in order."""
+    return [line for of_kind in segments for joined in of_kind.texts for line in joined.split("\n")]
+
+
+def own_segments(text: str, segments: Sequence[Segments], main: Marks, records: Marks) -> list[Segments]:
+    """The segments without the marked lines, of `text` and of `record_lines(segments)`, and with their words."""
+    known = iter(records.tolist())
+    own = []
+    for of_kind in segments:
+        if of_kind.kind == SegmentKind.ARTICLE:
+            kept = msgspec.structs.replace(of_kind, without=_both(of_kind.without, main))
+        else:
+            lines = [joined.split("\n") for joined in of_kind.texts]
+            texts = ["\n".join([line for line in of_one if not next(known, False)]) for of_one in lines]
+            kept = msgspec.structs.replace(of_kind, texts=[one for one in texts if len(one) >= LEAST_RECORD_CHARS])
+        if words := len(segment_text(text, kept).split()):
+            own.append(msgspec.structs.replace(kept, words=words))
+    return own
+
+
+def _both(packed: bytes, marks: Marks) -> bytes:
+    more = pack_marks(marks)
+    size = max(len(packed), len(more))
+    both = int.from_bytes(packed.ljust(size, b"\0"), "big") | int.from_bytes(more.ljust(size, b"\0"), "big")
+    return both.to_bytes(size, "big")
