@@ -24,9 +24,9 @@ _DIGITS = re.compile(r"\d+")
 def record_group(tree: TextTree) -> list[int]:
     """The places of a page's records in order; none if no group has enough text."""
     sizes = tree.prose[tree.ends] - tree.prose[tree.starts]
-    children = np.flatnonzero(tree.is_block)
-    children = children[np.argsort(tree.parents[children], kind="stable")]
-    parents, firsts = np.unique(tree.parents[children], return_index=True)
+    order = tree.parents.argsort(kind="stable")
+    children = tree.blocks[order]
+    parents, firsts = np.unique(tree.parents[order], return_index=True)
     if not len(parents):
         return []
     beside = np.add.reduceat(sizes[children], firsts) - np.maximum.reduceat(sizes[children], firsts)

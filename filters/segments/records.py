@@ -13,7 +13,7 @@ from filters.segments.kinds import kind_of
 from filters.segments.names import SegmentKind
 from filters.segments.record_groups import name_of, record_group
 from filters.segments.text_tree import TextTree, text_tree
-from filters.structure.page_lines import ordered_lines
+from filters.structure.page_lines import lines_of_parts
 
 MOST_RECORDS = 200  # of a page; below 256
 
@@ -28,9 +28,9 @@ class RecordTexts(msgspec.Struct, frozen=True):
     lines: list[list[str]]
 
 
-def records_of(elements: Sequence[Any], visible: bytes, url: str) -> RecordTexts | None:
-    """The records of a parsed page by its elements in document order and its visible text; None without a kind."""
-    tree = text_tree(elements, visible)
+def records_of(elements: Sequence[Any], marked: bytes, url: str) -> RecordTexts | None:
+    """The records of a parsed page by its elements in document order and its marked text; None without a kind."""
+    tree = text_tree(elements, marked)
     places = record_group(tree)[:MOST_RECORDS] if tree else []
     if not tree or not places:
         return None
@@ -46,17 +46,16 @@ def _lines_of(tree: TextTree, places: Sequence[int]) -> list[list[str]]:
     """The lines of each record in order of the page; an answer within a record is a record of its own."""
     spans = [tree.span(place) for place in islice(_with_answers(tree, places), MOST_RECORDS)]
     owners = np.zeros(len(tree.characters), np.uint8)
-    for number, (begin, end) in enumerate(spans):
+    for number, (begin, end) in enumerate(spans, 1):
         owners[begin:end] = number
-    own = ((slice(begin, end), number) for number, (begin, end) in enumerate(spans))
-    return [ordered_lines(tree.characters[span][owners[span] == number]) for span, number in own]
+    return lines_of_parts(tree.characters, owners, len(spans))
 
 
 def _with_answers(tree: TextTree, places: Sequence[int]) -> Iterator[int]:
     name = name_of(tree.elements[places[0]])
     for place in places:
         yield place
-        for inside in range(place + 1, tree.end_place(place)) if name[1] else ():
+        for inside in range(place + 1, tree.after[place]) if name[1] else ():
             element = tree.elements[inside]
             if element.tag == name[0] and name_of(element) == name:
                 yield inside

@@ -26,46 +26,46 @@ class TextTree(NamedTuple):
     marks: Numbers  # their indexes in `characters`
     starts: Numbers
     ends: Numbers
-    parents: Numbers  # places; that of the root is 0
-    is_block: npt.NDArray[np.bool_]  # or with a block inside; the root is none
+    after: Numbers  # the place after those of the elements inside
+    blocks: Numbers  # the places of blocks, and of other elements with a block inside, but the root
+    parents: Numbers  # of these
     inked: Numbers
     prose: Numbers
-
-    def end_place(self, place: int) -> int:
-        """The place after those of the elements inside an element."""
-        return int(self.starts.searchsorted(self.ends[place]))
 
     def span(self, place: int) -> tuple[int, int]:
         """Begin and end of an element in `characters`."""
         return int(self.marks[self.starts[place]]), int(self.marks[self.ends[place]])
 
 
-def text_tree(elements: Sequence[Any], visible: bytes) -> TextTree | None:
-    """The tree of a page by its elements and its visible text; None for a page that has marks of its own."""
-    characters = characters_of(visible)
-    marks = np.flatnonzero(characters >= Mark.END_OF_BLOCK)
+def text_tree(elements: Sequence[Any], marked: bytes) -> TextTree | None:
+    """The tree of a page by its elements and its marked text; None for a page that has marks of its own."""
+    characters = characters_of(marked)
+    marks = np.flatnonzero(characters >= Mark.BLOCK)
     kinds = characters[marks]
-    is_end = (kinds == Mark.END) | (kinds == Mark.END_OF_BLOCK)
-    starts, ends = np.flatnonzero(~is_end), np.flatnonzero(is_end)
+    is_start = (kinds < Mark.END_OF_NOSCRIPT) | (kinds > Mark.END)
+    starts, ends = np.flatnonzero(is_start), np.flatnonzero(~is_start)
     if not len(starts) == len(ends) == len(elements):
         return None
-    depths = np.cumsum(np.where(is_end, -1, 1))
-    by_depth, order = np.argsort(depths[starts], kind="stable"), np.argsort(depths[ends], kind="stable")
-    ends = ends[order][np.argsort(by_depth)]
-    keys = depths[starts] * len(marks) + starts
-    parents = by_depth[(keys[by_depth].searchsorted(keys - len(marks)) - 1).clip(0)]
+    started = is_start.cumsum()
+    depths = (2 * started - np.arange(1, len(marks) + 1)).astype(np.int16)  # elements that are open after a mark
+    by_depth = depths[starts].argsort(kind="stable")
+    ends[by_depth] = ends[depths[ends].argsort(kind="stable")]
 
     kinds = kinds[starts]
-    blocks = np.concatenate(([0], np.cumsum(kinds == Mark.BLOCK)))
-    last = starts.searchsorted(ends)
-    has_block = blocks[last] > blocks[1:]
+    after = started[ends]
+    known = np.concatenate(([0], (kinds == Mark.BLOCK).cumsum()))
+    has_block = known[after] > known[1:]
     is_silent = (kinds == Mark.WIDGET) | (kinds == Mark.UNSEEN)
     is_block = ((kinds == Mark.BLOCK) | has_block) & ~is_silent
     is_block[0] = False
-    inked = np.cumsum((characters > _BLANK) & (characters < Mark.END_OF_BLOCK))[marks]
+    blocks = is_block.nonzero()[0]
+    keys = depths[starts].astype(np.int64) * len(marks) + starts
+    parents = by_depth[keys[by_depth].searchsorted(keys[blocks] - len(marks)) - 1]
     is_silent |= (kinds == Mark.LINK) & ~has_block
-    silent = np.zeros(len(marks), np.int64)
+    silent = np.zeros(len(marks), np.int8)
     silent[starts[is_silent]], silent[ends[is_silent]] = 1, -1
-    gained = np.diff(inked, prepend=0)
+    inked = ((characters > _BLANK) & (characters < Mark.BLOCK)).cumsum(dtype=np.int32)[marks]
+    gained = inked.copy()
+    gained[1:] -= inked[:-1]
     gained[1:][silent.cumsum()[:-1] > 0] = 0
-    return TextTree(elements, characters, marks, starts, ends, parents, is_block, inked, gained.cumsum())
+    return TextTree(elements, characters, marks, starts, ends, after, blocks, parents, inked, gained.cumsum())

@@ -1,12 +1,14 @@
 """The visible text of a parsed page, with a mark where an element begins or ends, and its lines.
 
 Lines are cut at the edges of block elements and at `br`. A line of the main text is one of them, if the extractor took
-it whole. An XSLT takes half the time of a walk.
+it whole. An XSLT takes half the time of a walk. Pages that need scripts have much in a `noscript`, which no reader sees.
 """
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,50 +30,60 @@ _WIDGETS = ("button", "head", "iframe", "math", "object", "option", "select", "s
 
 
 class Mark(IntEnum):
-    """What begins or ends at a mark: a character of private use. Those before END cut lines."""
+    """What begins or ends at a mark: a character of private use. All but the last four cut lines."""
 
-    END_OF_BLOCK = 0x10FFF0
-    BLOCK = 0x10FFF1
-    RUNNING = 0x10FFF2  # a block that is a part of one text
-    WIDGET = 0x10FFF3  # a block without prose
-    END = 0x10FFF4
-    INLINE = 0x10FFF5
-    LINK = 0x10FFF6
-    UNSEEN = 0x10FFF7  # its text is left out
+    BLOCK = 0x10FFF0
+    RUNNING = 0x10FFF1  # a block that is a part of one text
+    WIDGET = 0x10FFF2  # a block without prose
+    NOSCRIPT = 0x10FFF3  # the outermost
+    END_OF_NOSCRIPT = 0x10FFF4
+    END_OF_BLOCK = 0x10FFF5
+    END = 0x10FFF6
+    INLINE = 0x10FFF7
+    LINK = 0x10FFF8
+    UNSEEN = 0x10FFF9  # its text is left out
 
 
 Characters = npt.NDArray[np.uint32]
 
-_EDGE = chr(Mark.END_OF_BLOCK)
+_EDGE, _NOSCRIPT, _END_OF_NOSCRIPT = map(chr, (Mark.BLOCK, Mark.NOSCRIPT, Mark.END_OF_NOSCRIPT))
 _MARK_BYTES, _SAME_BYTES = len(_EDGE.encode()), _EDGE.encode()[:-1]
+_WITHOUT_SCRIPTS = re.compile(f"{_NOSCRIPT}.*?{_END_OF_NOSCRIPT}".encode(), re.DOTALL)
+_TEXT = "<xsl:apply-templates/>"
 
 
-def _template(pattern: str, start: Mark, end: Mark, inside: str = "<xsl:apply-templates/>") -> str:
+def _template(pattern: str, start: Mark, end: Mark, inside: str = _TEXT) -> str:
     return f'<xsl:template match="{pattern}">{chr(start)}{inside}{chr(end)}</xsl:template>'
 
 
 _MARKED = etree.XSLT(
     etree.XML(
         '<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform"><xsl:output method="text"/>'
-        + _template("*", Mark.BLOCK, Mark.END_OF_BLOCK)
+        + _template("*|noscript//noscript", Mark.BLOCK, Mark.END_OF_BLOCK)
         + _template("|".join(_RUNNING), Mark.RUNNING, Mark.END_OF_BLOCK)
         + _template("|".join(_WIDGETS), Mark.WIDGET, Mark.END_OF_BLOCK)
+        + _template("noscript", Mark.NOSCRIPT, Mark.END_OF_NOSCRIPT)
         + _template("|".join(INLINE[1:]), Mark.INLINE, Mark.END)
         + _template(INLINE[0], Mark.LINK, Mark.END)
-        + _template(
-            "|".join(UNSEEN),
-            Mark.UNSEEN,
-            Mark.END,
-            f'<xsl:for-each select=".//*">{chr(Mark.UNSEEN)}{chr(Mark.END)}</xsl:for-each>',
-        )
+        + _template("|".join(UNSEEN[1:]), Mark.UNSEEN, Mark.END, f'<xsl:for-each select=".//*">{chr(Mark.UNSEEN)}{chr(Mark.END)}</xsl:for-each>')
         + "</xsl:stylesheet>"
     )
 )
 
 
-def visible_text(root: Any) -> bytes:
-    """The text of a tree that a reader sees, with two marks for each element; the tree stays."""
+def marked_text(root: Any) -> bytes:
+    """The text of a tree with a mark where an element begins and one where it ends; the tree stays."""
     return bytes(_MARKED(root))
+
+
+def visible_part(marked: bytes) -> bytes:
+    """The part of a marked text that a reader sees whose browser runs scripts."""
+    return _WITHOUT_SCRIPTS.sub(b"", marked) if _NOSCRIPT.encode() in marked else marked
+
+
+def visible_text(root: Any) -> bytes:
+    """The text of a tree that a reader sees, with marks; the tree stays."""
+    return visible_part(marked_text(root))
 
 
 def visible_bytes(visible: bytes) -> int:
@@ -86,14 +98,20 @@ def characters_of(visible: bytes) -> Characters:
 
 def page_lines(visible: bytes) -> set[str]:
     """The different lines of a visible text, with single spaces."""
-    return {line for piece in set(_pieces(characters_of(visible))) if (line := " ".join(piece.split()))}
+    characters = characters_of(visible)
+    pieces = set(_cut(characters[characters < Mark.END]).split(_EDGE))
+    return {line for piece in pieces if (line := " ".join(piece.split()))}
 
 
-def ordered_lines(characters: Characters) -> list[str]:
-    """The lines of a part of a visible text in order, with single spaces."""
-    return [line for piece in _pieces(characters) if (line := " ".join(piece.split()))]
+def lines_of_parts(characters: Characters, owners: npt.NDArray[np.uint8], parts: int) -> list[list[str]]:
+    """The lines of each part of a text in order, with single spaces; `owners`: the part of each character, 0 = none."""
+    is_shown = (owners > 0) & (characters < Mark.END)
+    characters, owners = characters[is_shown], owners[is_shown]
+    text = _cut(characters[owners.argsort(kind="stable")])
+    ends = np.bincount(owners, minlength=parts + 1).cumsum().tolist()
+    pieces = (text[begin:end].split(_EDGE) for begin, end in pairwise(ends))
+    return [[line for piece in of_one if (line := " ".join(piece.split()))] for of_one in pieces]
 
 
-def _pieces(characters: Characters) -> list[str]:
-    shown = characters[characters < Mark.END]  # marks of inline elements cut nothing
-    return np.minimum(shown, np.uint32(Mark.END_OF_BLOCK)).tobytes().decode("utf-32-le").split(_EDGE)
+def _cut(characters: Characters) -> str:
+    return np.minimum(characters, np.uint32(Mark.BLOCK)).tobytes().decode("utf-32-le")
