@@ -72,6 +72,12 @@ def test_of_a_thread_the_first_post_is_the_sites_and_the_rest_are_visitors() -> 
     assert {part.path for part in found} == {"div.thread > div.message"}
 
 
+def test_posts_for_readers_without_scripts_are_all_read() -> None:
+    """A page that shows its thread by a script has the posts in a noscript: all are records."""
+    posts = "".join(post(f"post {number}") for number in range(40))
+    assert len(segments(page(f"<noscript><div class=thread>{posts}</div></noscript>"))) == 40
+
+
 @pytest.mark.parametrize(
     ("around", "of_one"),
     [
@@ -118,6 +124,12 @@ def test_a_list_of_links_is_a_list() -> None:
 def test_columns_of_a_page_are_no_records(column: str) -> None:
     """Two large parts of a page, of which one has its heading or its navigation, leave its main text one segment."""
     columns = "".join(f"<div><i class=author>Al</i>{column.format(word, said(word) * 3)}</div>" for word in ("a", "b"))
+    assert segments(page(columns), said("a")) == [("article", said("a"), "")]
+
+
+def test_blocks_without_a_name_are_no_records() -> None:
+    """A `div` without a class is a column of the page: one may hold the article, and another its comments."""
+    columns = "".join(f"<div><i class=author>Al</i><p>{said(word) * 3}</p></div>" for word in ("a", "b", "c"))
     assert segments(page(columns), said("a")) == [("article", said("a"), "")]
 
 
