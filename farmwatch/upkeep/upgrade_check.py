@@ -25,7 +25,7 @@ from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Features, Page
 from stream.schema.topics import PAGES
-from stream.schema.vocabulary import PageClass
+from stream.schema.vocabulary import KEPT
 
 _CLOSE = 1e-6  # relative difference of floats that counts as none
 _WINDOW = 4  # records of `pages` read at first for each wanted one: refused and failed ones are among them
@@ -146,7 +146,7 @@ def _same(one: object, other: object) -> bool:
 
 
 def _outcome(verdict: str, first_failed: str) -> str:
-    return verdict if verdict == PageClass.ARTICLE else first_failed or verdict
+    return verdict if verdict in KEPT else first_failed or verdict
 
 
 def _flags(config: Config, detector: str, texts: Sequence[str]) -> list[bool | None] | None:
