@@ -34,7 +34,8 @@ def kind_of(group: RecordGroup, sizes: Sequence[int], page_chars: int, url: str)
     are_many = len(records) >= _LEAST_ALIKE
     if are_many and sum(sizes) >= _LIST_SHARE * page_chars and statistics.median(sizes) < LEAST_RECORD_CHARS:
         return SegmentKind.LIST
-    if any(next(record.iter(*_OF_PAGE), None) is not None for record in records):
+    is_layout = records[0].tag in ("div", "section") and not records[0].get("class")
+    if is_layout or any(next(record.iter(*_OF_PAGE), None) is not None for record in records):
         return SegmentKind.OTHER
     if are_many and 2 * len({page for record in records if (page := _leads_to(record, url))}) >= len(records):
         return SegmentKind.TEASER

@@ -121,6 +121,12 @@ def test_columns_of_a_page_are_no_records(column: str) -> None:
     assert segments(page(columns), said("a")) == [("article", said("a"), "")]
 
 
+def test_blocks_without_a_name_are_no_records() -> None:
+    """A `div` without a class is a column of the page: one may hold the article, and another its comments."""
+    columns = "".join(f"<div><i class=author>Al</i><p>{said(word) * 3}</p></div>" for word in ("a", "b", "c"))
+    assert segments(page(columns), said("a")) == [("article", said("a"), "")]
+
+
 def test_the_header_and_the_footer_are_no_records() -> None:
     """Siblings of one name of which one has nearly all text are no group: the rest is below a tenth."""
     body = f"<div>top</div><div>{said('only') * 20}</div><div>bottom</div>"
