@@ -16,6 +16,7 @@ from filters.structure.page_lines import EDGE, ordered_lines, visible_text
 MOST_RECORDS = 200  # of a page
 
 _MOST_READ = 4  # times a page's text: answers nested within answers are read again for each of them
+_LEAST_READ = 200_000  # bytes; forums that need scripts have their posts in a noscript, beside the visible text
 _NAME_CHARS = 60
 _CUT = EDGE.encode()
 
@@ -34,7 +35,7 @@ def records_of(elements: Sequence[Any], visible: bytes, url: str) -> Records | N
     if group is None:
         return None
     group = RecordGroup(group.parent, group.records[:MOST_RECORDS])
-    lines = list(islice(_lines_of(group, _MOST_READ * len(visible)), MOST_RECORDS))
+    lines = list(islice(_lines_of(group, max(_MOST_READ * len(visible), _LEAST_READ)), MOST_RECORDS))
     kind = kind_of(group, [sum(map(len, of_one)) for of_one in lines], len(visible), url)
     return Records(kind, f"{_named(group.parent)} > {_named(group.records[0])}", lines)
 

@@ -72,6 +72,12 @@ def test_of_a_thread_the_first_post_is_the_sites_and_the_rest_are_visitors() -> 
     assert {part.path for part in found} == {"div.thread > div.message"}
 
 
+def test_posts_for_readers_without_scripts_are_all_read() -> None:
+    """A page that shows its thread by a script has the posts in a noscript: all are records."""
+    posts = "".join(post(f"post {number}") for number in range(40))
+    assert len(segments(page(f"<noscript><div class=thread>{posts}</div></noscript>"))) == 40
+
+
 @pytest.mark.parametrize(
     ("around", "of_one"),
     [
