@@ -175,11 +175,12 @@ class SiteTally(msgspec.Struct, array_like=True):
         for name, page, of in sorted(pages, key=lambda kept: kept[1].fetched_at):
             at, first, entries = page.fetched_at, page.evidence, [page]
             if first is not None and self.term_of(first.fetched_at) != self.term_of(at):
-                fetch = at, page.fetch_id, page.text_digest, page.digest, page.by_segments
-                again = FirstArticle(*fetch) if page.article else None
-                fetch = first.fetched_at, first.fetch_id, True, first.text_digest, "", first.digest
+                again = None
+                if page.article:
+                    again = FirstArticle(at, page.fetch_id, page.text_digest, page.digest, page.by_segments)
+                at, of_segments = first.fetched_at, first.by_segments
                 entries = [
-                    PageEntry(*fetch, first, first.by_segments),
+                    PageEntry(at, first.fetch_id, True, first.text_digest, "", first.digest, first, of_segments),
                     msgspec.structs.replace(page, evidence=again),
                 ]
             for entry in entries:
