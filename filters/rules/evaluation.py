@@ -107,9 +107,7 @@ def evaluate(judged: Sequence[LabelledVerdict]) -> RulesetEvaluation:
         ),
         labels=_kept_by(labelled, "page_type"),
         sources=_kept_by(judged, "source"),
-        rules=[
-            _drops(judged, number) for number in range(min((len(page.verdict.rules) for page in judged), default=0))
-        ],
+        rules=[_drops(judged, number) for number in range(rules)],
     )
 
 
