@@ -124,12 +124,12 @@ def print_kinds_of_pages(pages: Sequence[Judged]) -> None:
     others = [page for page in pages if page.label.page_type not in ("", PageClass.ARTICLE)]
     by_kind |= {"all but articles of wcxb": others, "all": list(pages)}
     print("\nBy kind of page: default, then whole-web\n")
-    _print_line("kind", "pages", "scored", "", "words", "", "surely human", "flagged of scored", "")
-    _print_line(*["---"] * 9)
+    _print_line("kind", "pages", "scored", "", "words", "", "flagged", "", "surely human", "flagged of scored", "")
+    _print_line(*["---"] * 11)
     for name, group in by_kind.items():
         cells = [name, len(group)]
-        for of in (_scored, lambda some, ruleset: f"{_words(some, ruleset):,}"):
-            cells += [of(group, ruleset.name) for ruleset in (_DEFAULT, _WHOLE_WEB)]
+        for of in (_scored, _words, lambda some, ruleset: _flags(some, ruleset)[0]):
+            cells += [f"{of(group, ruleset.name):,}" for ruleset in (_DEFAULT, _WHOLE_WEB)]
         human = [page for page in group if page.is_human]
         _print_line(*cells, len(human), *(_flagged(human, ruleset.name) for ruleset in (_DEFAULT, _WHOLE_WEB)))
 
