@@ -145,7 +145,7 @@ def from_environment(kind: type[msgspec.Struct], environment: Mapping[str, str])
             values[by_name[name]] = RawValue(environment[name], f"env {name}", text=True)
         elif name.startswith(ENV_PREFIX) and not name.startswith(_NOT_SETTINGS):
             if mend := _mend(name):
-                raise ConfigError(f"{name}: no such setting{mend}")
+                raise ConfigError(f"{name}: no such setting{mend.replace('leave it out', 'unset it')}")
             warnings.append(f"{name}: no such setting{_suggest(name, by_name)}")
     return values, warnings
 

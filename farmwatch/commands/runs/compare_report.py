@@ -23,6 +23,7 @@ _COUNTS = (  # titles, and the fields of a side
     ("unclassifiable sites", "unclassifiable"),
     ("pages", "pages"),
     ("articles", "articles"),
+    ("  through segments", "through_segments"),
     ("  scored", "scored"),
     ("  abstained", "abstained"),
     ("  unscored so far", "unscored"),
@@ -83,8 +84,12 @@ def _cells(compared: Comparison, change: ShareChange) -> tuple[str, str, str, st
 
 def _counts(compared: Comparison) -> None:
     sides = compared.a, compared.b
-    counts = [(title, *(getattr(side, name) for side in sides)) for title, name in _COUNTS]
-    rows = [(title, a, b, f"{b - a:+d}" if b != a else "0") for title, a, b in counts]
+    counts = [(title, name, *(getattr(side, name) for side in sides)) for title, name in _COUNTS]
+    rows = [
+        (title, a, b, f"{b - a:+d}" if b != a else "0")
+        for title, name, a, b in counts
+        if a or b or name != "through_segments"
+    ]
     _table("What is counted", ("count", "A", "B", "B - A"), rows)
     pages = compared.pages
     _table(
