@@ -16,7 +16,8 @@ _TITLE_WORDS = 4  # of a link: names and dates have fewer
 _MOST_LINKS = 50  # of a record
 _NAMING = ("class", "id", "itemprop", "itemtype", "rel")
 _VISITORS = re.compile(
-    r"comment|disqus|dsq-|repl(?:y|ies)|respon(?:d|ses?(?![a-z]))|guestbook|discussion|answer|(?:^|[^a-z])reviews?(?:[^a-z]|$)", re.I
+    r"comment|disqus|dsq-|repl(?:y|ies)|respon(?:d|ses?(?![a-z]))|guestbook|discussion|answer|(?:^|[^a-z])reviews?(?:[^a-z]|$)",
+    re.I,
 )
 _PERSON = re.compile(r"author|user|avatar|member|profile|message|post(?:er|ed)|byline|karma|vote", re.I)
 _MORE = re.compile(r"(?:read|learn|view|see) (?:more|full)|more info|continue reading|details", re.I)

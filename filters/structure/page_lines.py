@@ -1,7 +1,7 @@
 """The visible text of a parsed page, with a mark where an element begins or ends, and its lines.
 
 Lines are cut at the edges of block elements and at `br`. A line of the main text is one of them, if the extractor took
-it whole. An XSLT takes half the time of a walk. Pages that need scripts have much in a `noscript`, which no reader sees.
+it whole. An XSLT takes half the time of a walk. The posts of pages that need scripts are often in a `noscript`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,12 @@ _MARKED = etree.XSLT(
         + _template("noscript", Mark.NOSCRIPT, Mark.END_OF_NOSCRIPT)
         + _template("|".join(INLINE[1:]), Mark.INLINE, Mark.END)
         + _template(INLINE[0], Mark.LINK, Mark.END)
-        + _template("|".join(UNSEEN[1:]), Mark.UNSEEN, Mark.END, f'<xsl:for-each select=".//*">{chr(Mark.UNSEEN)}{chr(Mark.END)}</xsl:for-each>')
+        + _template(
+            "|".join(UNSEEN[1:]),
+            Mark.UNSEEN,
+            Mark.END,
+            f'<xsl:for-each select=".//*">{chr(Mark.UNSEEN)}{chr(Mark.END)}</xsl:for-each>',
+        )
         + "</xsl:stylesheet>"
     )
 )
