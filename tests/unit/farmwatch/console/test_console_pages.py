@@ -329,8 +329,8 @@ def test_segments_are_framed_in_the_text_of_a_page(finished: str, tmp_path: Path
     titles = re.findall(r"<h3>(.*?)</h3>", page.text)
     assert [title.partition(":")[0] for title in titles] == ["comment", "post", "article"]
     assert titles[0].startswith("comment: 2 records, ")
-    assert titles[0].endswith("; by default not counted: text of visitors; by whole-web not counted: text of visitors")
-    assert "; by default not counted: the ruleset scores no segments; by whole-web " in titles[1]
+    assert titles[0].endswith("; not counted by <code>whole-web</code>: text of visitors")
+    assert "; not counted by <code>default</code>: the ruleset scores no segments; counted by " in titles[1]
     assert [page.text.count(line) for line in ('<p class="line record">', ' outside">')] == [3, 3]
     assert "<script>alert" not in page.text and page.text.count("&lt;script&gt;alert") >= 6
     assert (page.text.count("visitors"), visited(finished, tmp_path, "/page", url=URL)[0].text.count("<h3>")) == (2, 0)
