@@ -19,8 +19,8 @@ ARTICLE = Segments("article", words=120, language="de", language_probability=0.9
 COMMENTS = Segments("comment", "ol > li", ["Never the site's."], b"", 900, "fr", 1.0, 0.9)
 
 
-def features(*segments: Segments, old: bool = False, **measures: float | str) -> Features:
-    page = page_features(**{"tokens": 9.0, "no_page": "ok", **measures})
+def features(*segments: Segments, old: bool = False, tokens: float = 9) -> Features:
+    page = page_features(tokens=tokens, no_page="ok")
     return msgspec.structs.replace(page, text="The text.\nIts end.", segments=None if old else list(segments))
 
 

@@ -8,6 +8,7 @@ from random import Random
 from types import FrameType
 from typing import Any
 
+import msgspec
 import pytest
 
 from filters.extraction.html_tree import MAX_DEPTH, parse
@@ -21,7 +22,6 @@ from filters.segments.segments import MOST_CHARS, segments_of
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from filters.structure.page_lines import TextMark, marked_text
-from stream.schema.records import encode
 from tests.support.pages.prose import PROSE
 
 URL = "https://site.example/here"
@@ -114,7 +114,7 @@ def test_segments_of_a_page_are_bounded(html: str) -> None:
     assert segments and 0 < len(texts) <= MOST_RECORDS
     assert sum(map(len, texts)) <= MOST_CHARS
     assert max(len(of_kind.path) for of_kind in segments) < 200
-    assert sum(len(encode(of_kind)) for of_kind in segments) < MOST_CHARS + 10 * MOST_RECORDS
+    assert sum(len(msgspec.msgpack.encode(of_kind)) for of_kind in segments) < MOST_CHARS + 10 * MOST_RECORDS
     lines = [line for text in texts for line in text.split("\n")]
     assert len(set(lines)) == len(lines)
 
