@@ -32,7 +32,7 @@ def target_of(url: str) -> str:
 class PathPattern:
     """One pattern. `octets` is its normalised length, which decides which pattern is the most specific."""
 
-    __slots__ = ("_pieces", "anchored", "octets", "text")
+    __slots__ = ("_pieces", "anchored", "has_star", "octets", "text")
 
     def __init__(self, pattern: str) -> None:
         """Take a pattern as written; bytes that are no UTF-8 are lone surrogates."""
@@ -42,10 +42,7 @@ class PathPattern:
         self.octets = len(self.text) + self.anchored
         # Runs of stars are one
         self._pieces = [parts[0], *filter(None, parts[1:-1]), parts[-1]] if len(parts) > 1 else None
-
-    @property
-    def has_star(self) -> bool:
-        return self._pieces is not None
+        self.has_star = self._pieces is not None
 
     def matches(self, target: str) -> bool:
         """Whether it matches a `target_of`, in time of at most the product of both lengths."""

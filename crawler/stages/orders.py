@@ -26,6 +26,11 @@ def free_bytes(folder: Path) -> float | None:
         return None
 
 
+def exclusions_of(orders: Orders) -> Exclusions:
+    """The exclusions in force."""
+    return Exclusions(name for name, order in orders.exclusions.items() if order.on)
+
+
 def order_text(pause: OrderChange) -> str:
     """Who paused the crawl, when, and why."""
     why = f": {pause.why}" if pause.why else ""
@@ -51,7 +56,7 @@ class CrawlOrders:
         self.paused: Mapping[str, str] = {}  # reason -> in words
         self._orders = Orders(log)
         self._forgotten = Forgotten(log)
-        self._exclusions = self._excluded_now()
+        self._exclusions = exclusions_of(self._orders)
         self._folders = folders
         self._mark = pause_below_bytes
         self._free = free
@@ -66,7 +71,7 @@ class CrawlOrders:
             return
         self._looked_at = now
         if self._orders.refresh():
-            self._exclusions = self._excluded_now()
+            self._exclusions = exclusions_of(self._orders)
         self._forgotten.refresh()
         pause = self._orders.pause
         paused = {OPERATOR: order_text(pause.changes[-1])} if pause.on else {}
@@ -76,9 +81,6 @@ class CrawlOrders:
 
     def excludes(self, host: str) -> bool:
         return self._exclusions.covers(host) or self._forgotten.covers(host)
-
-    def _excluded_now(self) -> Exclusions:
-        return Exclusions(name for name, order in self._orders.exclusions.items() if order.on)
 
     def _low_disk(self) -> str:
         """The disk with too little room, in words; "" while all have enough."""

@@ -76,10 +76,8 @@ def hit_columns(given: Mapping[str, str] | None = None) -> FileColumns:
     return FileColumns("url", HIT_NAMES, given)
 
 
-def read_hits(
-    lines: Iterable[bytes], source: str = "file", now_ms: int = 0, columns: FileColumns | None = None
-) -> Iterator[Hit | BadLine]:
-    """Hits and bad lines in the order of the file; `source` and `now_ms` are defaults for lines without them.
+def read_hits(lines: Iterable[bytes], now_ms: int = 0, columns: FileColumns | None = None) -> Iterator[Hit | BadLine]:
+    """Hits and bad lines in the order of the file; `now_ms` is the time of lines without one.
 
     A value that does not fit is left out, and counted in `columns`, where the column has another name than the field:
     a date may be in any form, a position an average. Raises UnknownColumn.
@@ -90,15 +88,15 @@ def read_hits(
             yield BadLine(number, fields)
             continue
         try:
-            yield _hit_of(fields, source, now_ms, columns)
+            yield _hit_of(fields, now_ms, columns)
         except (UnusableUrl, ValueError) as error:
             yield BadLine(number, str(error))
 
 
-def _hit_of(fields: dict[str, Any], source: str, now_ms: int, columns: FileColumns) -> Hit:
+def _hit_of(fields: dict[str, Any], now_ms: int, columns: FileColumns) -> Hit:
     while True:
         try:
-            return make_hit(fields, source, now_ms)
+            return make_hit(fields, now_ms=now_ms)
         except BadField as error:
             if error.field not in columns.guessed:
                 raise

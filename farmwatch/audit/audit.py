@@ -52,7 +52,7 @@ from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
 from stream.schema.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState
 from stream.schema.topics import DECISIONS, HITS, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
-from stream.schema.vocabulary import FetchOutcome, PageClass
+from stream.schema.vocabulary import KEPT, FetchOutcome
 
 _IMPORT = "import"  # Page.found_by of an imported page
 _NO_PAGE = frozenset({"no_page", "refused", "failed"})  # outcomes of visits; an unchanged page had one before
@@ -117,7 +117,7 @@ class _Partition:
             self._one_to_one(MEASURED, PAGES, "measure", fetched, names.features, features)
         judged = self._in_window("judge", names.features, features)
         self._one_to_one(JUDGED, names.features, "judge", judged, names.verdicts, verdicts)
-        self._articles_to_scores([v for v in verdicts if v.record.verdict == PageClass.ARTICLE], requests, scores)
+        self._articles_to_scores([v for v in verdicts if v.record.verdict in KEPT], requests, scores)
         sites: dict[str, Evidence] = {}
         for hit in self._in_window("tally", HITS, hits):
             sites.setdefault(hit.record.site, Evidence()).hits.append(hit)

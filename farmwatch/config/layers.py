@@ -145,7 +145,7 @@ def from_environment(kind: type[msgspec.Struct], environment: Mapping[str, str])
             values[by_name[name]] = RawValue(environment[name], f"env {name}", text=True)
         elif name.startswith(ENV_PREFIX) and not name.startswith(_NOT_SETTINGS):
             if mend := _mend(name):
-                raise ConfigError(f"{name}: no such setting{mend}")
+                raise ConfigError(f"{name}: no such setting{mend.replace('leave it out', 'unset it')}")
             warnings.append(f"{name}: no such setting{_suggest(name, by_name)}")
     return values, warnings
 
@@ -216,7 +216,7 @@ def _convert(setting: Setting, raw: Any, origin: str, text: bool) -> Any:
         return converted
     except (ValueError, TypeError, OverflowError) as error:  # msgspec's errors are ValueErrors
         name = setting.path.rpartition(".")[2]
-        is_secret = setting.secret or _is_table(setting) or _KEY_NAME.search(name)
+        is_secret = setting.secret or get_origin(_bare(setting.type)) is dict or _KEY_NAME.search(name)
         may_show = isinstance(raw, _SHOWN) and not is_secret
         plain = _without_secrets(name, raw) if may_show else ""
         shown = f", the value is {repr(plain[:_LONG]) if isinstance(plain, str) else as_toml(plain)}"
@@ -290,10 +290,6 @@ def _without_secrets(name: str, plain: Any) -> Any:
 
         return _QUERY_VALUE.sub(hidden, plain)
     return plain
-
-
-def _is_table(setting: Setting) -> bool:
-    return get_origin(_bare(setting.type)) is dict
 
 
 def _parse(kind: Any, raw: str) -> Any:

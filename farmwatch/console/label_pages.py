@@ -108,10 +108,8 @@ class LabelPages:
             pages = LabelSample(self._review).pages if self._review.exists() and self._review.stat().st_size else []
             return _Sample(pages, _OF_REVIEW | by, self._review_labels)
         comparison = self._compared(query)
-        return _Sample(self._flips(comparison), {"a": comparison.a.run, "b": comparison.b.run} | by, self._labels)
-
-    def _flips(self, comparison: Comparison) -> list[SamplePage]:
-        return msgspec.json.Decoder(SamplePage).decode_lines(label_lines(comparison, self._config.log.url))
+        pages = msgspec.json.Decoder(SamplePage).decode_lines(label_lines(comparison, self._config.log.url))
+        return _Sample(pages, {"a": comparison.a.run, "b": comparison.b.run} | by, self._labels)
 
     @contextmanager
     def _opened(self, file: Path) -> Iterator[LabelsFile]:

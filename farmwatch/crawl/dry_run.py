@@ -12,15 +12,17 @@ import msgspec
 
 from crawler.reasons import reason_text, what_ends_stop
 from crawler.stages.dry_run import DryRun, SitePlan
+from crawler.stages.orders import exclusions_of
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened
 from farmwatch.crawl.append_hits import hits_of
-from farmwatch.crawl.orders import exclusions_of, pause_in_words
+from farmwatch.crawl.orders import pause_in_words
 from farmwatch.daemon import page_inspector
 from farmwatch.terminal.messages import message, put_json, put_table
 from stream.log.contract import Log, StateReader, partition_of
 from stream.log.sql_state import MemoryState
 from stream.processing.topic_reader import records_of
+from stream.schema.orders import Orders
 from stream.schema.records import Decision, Hit, Record
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS
 from stream.text.registrable_domain import registrable_domain
@@ -73,7 +75,7 @@ class _PlanInputs:
         topics = log.topics() if log is not None else {}
         self._log = log
         self._topics = topics
-        self.excludes = exclusions_of(log).covers if log is not None else lambda _: False
+        self.excludes = exclusions_of(Orders(log)).covers if log is not None else lambda _: False
         self.paused = pause_in_words(log) if log is not None else ""
         self.partitions = topics.get(HITS, partitions)
         self._from_files: dict[int, list[Hit]] = {}

@@ -62,11 +62,6 @@ def pause_in_words(log: Log) -> str:
     return f"the crawl is paused {order_text(pause.changes[-1])}; `farmwatch crawl resume` ends it" if pause.on else ""
 
 
-def exclusions_of(log: Log) -> Exclusions:
-    """The exclusions in force. Raises as `Orders.refresh`."""
-    return Exclusions(name for name, order in Orders(log).exclusions.items() if order.on)
-
-
 @dataclass(frozen=True, slots=True)
 class NotVisited:
     """The hosts that are never visited, as the log has them."""

@@ -17,7 +17,7 @@ from stream.log.contract import Log, partition_of
 from stream.processing.topic_reader import records_of
 from stream.schema.records import SiteState, Verdict
 from stream.schema.runs import RunNames
-from stream.schema.vocabulary import PageClass
+from stream.schema.vocabulary import KEPT
 from stream.text.user_errors import FarmwatchError
 from stream.text.wording import counted
 
@@ -74,7 +74,7 @@ def sample_lines(
         for _, verdict in records_of(Verdict, log.read(names.verdicts, partition)):
             if verdict.digest == digests.get(verdict.site):
                 articles[verdict.site].pop(verdict.page_id, None)
-                if verdict.verdict == PageClass.ARTICLE:
+                if verdict.verdict in KEPT:
                     articles[verdict.site][verdict.page_id] = verdict
     chosen = [
         verdict

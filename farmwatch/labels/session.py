@@ -10,7 +10,7 @@ import msgspec
 
 from farmwatch.labels.judgements import ANSWERS, Judgement, SamplePage, judgement, retraction
 from farmwatch.labels.labels_file import LabelsFile
-from stream.schema.vocabulary import PageClass
+from stream.schema.vocabulary import KEPT, PageClass
 
 SKIP, UNDO = "s", "u"
 
@@ -82,7 +82,7 @@ class Session:
         for page in self.pages:
             if page.verdict_a != page.verdict_b and page.fetch_id in said:
                 runs = page.run_a, page.run_b
-                kept, other = runs if page.verdict_a == PageClass.ARTICLE else runs[::-1]
+                kept, other = runs if page.verdict_a in KEPT else runs[::-1]
                 articles = articles_of.setdefault(f"kept by {kept}, dropped by {other}", [])
                 articles.append(said[page.fetch_id].page_type == PageClass.ARTICLE)
         return [RulesetChange(what, len(articles), sum(articles)) for what, articles in articles_of.items()]

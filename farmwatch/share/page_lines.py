@@ -16,7 +16,7 @@ from stream.schema.projection import projection_of
 from stream.schema.records import Page, R, Record, Score, Verdict
 from stream.schema.runs import LIVE
 from stream.schema.topics import PAGES, SCORES
-from stream.schema.vocabulary import FetchOutcome, PageClass
+from stream.schema.vocabulary import KEPT, FetchOutcome, PageClass
 
 
 @projection_of(Page)
@@ -46,7 +46,7 @@ class VerdictHead(Record, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class ListedPage:
-    """A page. `result`: `article` or `dropped`; of a page that is not judged, how its fetch ended."""
+    """A page. `result`: its verdict; of a page that is not judged, how its fetch ended."""
 
     site: str
     url: str
@@ -104,7 +104,7 @@ def page_lines(log: Log, config: Config, run: str = "", site: str = "") -> Itera
             if detector in ("", score.detector)
         }
         for line in sorted(lines.values(), key=lambda line: (line.site, line.fetched_at, line.url)):
-            if line.result == PageClass.ARTICLE and (said := scores.get((line.site, line.text_digest))):
+            if line.result in KEPT and (said := scores.get((line.site, line.text_digest))):
                 line.p_llm, line.flag, line.score, line.abstain = said.p_llm, said.flag, said.score, said.abstain
             yield line
 

@@ -157,7 +157,8 @@ class Selection(Generic[T]):
             pass  # the totals are of all rows
         headings = put_table(shown, cells, less=shown[:0:-1])
         is_read = bool(cells) and sys.stdout.isatty()
-        for line in (*_meanings(by_name[name] for name in headings if is_read), *totals.lines(noun, len(cells))):
+        said = "; ".join(f"{name}: {by_name[name].meaning}" for name in headings if is_read and by_name[name].meaning)
+        for line in (*filter(None, [said]), *totals.lines(noun, len(cells))):
             message(line)
 
 
@@ -261,8 +262,3 @@ def shown_cell(column: Column[T], row: T) -> Any:
     if isinstance(cell, list):
         return ", ".join(map(str, cell))
     return "yes" if cell is True else f"{cell:.2f}" if isinstance(cell, float) else cell
-
-
-def _meanings(columns: Iterable[Column[T]]) -> Iterator[str]:
-    if said := "; ".join(f"{column.name}: {column.meaning}" for column in columns if column.meaning):
-        yield said

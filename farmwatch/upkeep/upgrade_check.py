@@ -15,6 +15,7 @@ from filters.measure.epoch import feature_epoch, library_versions
 from filters.measure.page_measures import PageMeasures, RawPage
 from filters.measure.workers import ExtractionPool
 from filters.rules.judgement import judge_and_text
+from filters.segments.segments import NO_MARKS, own_segments
 from filters.site_memory.measurer import quality_of
 from filters.site_memory.memory import Likeness
 from replay.live.live_run import find_rules
@@ -25,7 +26,7 @@ from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Features, Page
 from stream.schema.topics import PAGES
-from stream.schema.vocabulary import PageClass
+from stream.schema.vocabulary import KEPT
 
 _CLOSE = 1e-6  # relative difference of floats that counts as none
 _WINDOW = 4  # records of `pages` read at first for each wanted one: refused and failed ones are among them
@@ -109,6 +110,9 @@ def newest_pages(log: Log, topic: str, pages: int) -> Iterator[tuple[Page, Featu
 def measured_again(old: Features, new: PageMeasures, tokenizer: str) -> Features:
     """The features of a page by these measures; its likeness to earlier pages stays."""
     template_lines = old.template_lines if new.text == old.text else b""
+    segments = old.segments if new.text == old.text else None
+    if segments is None:
+        segments = own_segments(new.text, new.segments, NO_MARKS, NO_MARKS)
     likeness = {name: old.measures.get(name) for name in Likeness().measures()}
     return msgspec.structs.replace(
         old,
@@ -121,6 +125,7 @@ def measured_again(old: Features, new: PageMeasures, tokenizer: str) -> Features
         extract_error=new.error,
         measures={**new.measures, **likeness},
         template_lines=template_lines,
+        segments=segments,
     )
 
 
@@ -146,7 +151,7 @@ def _same(one: object, other: object) -> bool:
 
 
 def _outcome(verdict: str, first_failed: str) -> str:
-    return verdict if verdict == PageClass.ARTICLE else first_failed or verdict
+    return verdict if verdict in KEPT else first_failed or verdict
 
 
 def _flags(config: Config, detector: str, texts: Sequence[str]) -> list[bool | None] | None:

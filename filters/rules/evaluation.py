@@ -91,10 +91,14 @@ class RulesetEvaluation:
 
 
 def evaluate(judged: Sequence[LabelledVerdict]) -> RulesetEvaluation:
-    """Count the verdicts of one ruleset. Raises ValueError for verdicts of different rulesets."""
+    """Count the verdicts of one ruleset, without its rules for pages that are no articles.
+
+    Raises ValueError for verdicts of different rulesets.
+    """
     if len({page.verdict.digest for page in judged}) > 1:
         raise ValueError("the verdicts are of different rulesets")
     labelled = [page for page in judged if page.page_type]
+    rules = min((len(page.verdict.rules) for page in judged), default=0)  # an article has but the ruleset's first ones
     return RulesetEvaluation(
         whole=_kept(judged),
         confusion=Confusion(
@@ -103,7 +107,7 @@ def evaluate(judged: Sequence[LabelledVerdict]) -> RulesetEvaluation:
         ),
         labels=_kept_by(labelled, "page_type"),
         sources=_kept_by(judged, "source"),
-        rules=[_drops(judged, number) for number in range(len(judged[0].verdict.rules) if judged else 0)],
+        rules=[_drops(judged, number) for number in range(rules)],
     )
 
 

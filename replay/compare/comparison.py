@@ -53,6 +53,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     other_sites: int  # sites whose row is of another ruleset, detector or site method: left out of everything
     pages: int  # of those sites: pages with a verdict, each page's newest fetch
     articles: int
+    through_segments: int  # articles that the ruleset keeps by their segments alone
     scored: int  # articles with a usable score
     abstained: int  # articles on which the detector abstained
     unscored: int  # articles without a score so far: neither llm nor human
@@ -192,7 +193,7 @@ class Flip(msgspec.Struct, frozen=True, kw_only=True):
     verdict_b: str
     failed_a: list[FailedRule]
     failed_b: list[FailedRule]
-    text: str | None  # main text; None = its features expired
+    text: str | None  # main text, or that of its segments if B keeps it by them; None = its features expired
     text_digest: str  # of the whole text
     fetched_at: int
     text_cut: int = 0  # characters cut off at the end

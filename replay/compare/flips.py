@@ -12,13 +12,17 @@ from collections import deque
 from collections.abc import Collection
 from typing import NamedTuple
 
+from filters.rules.judgement import judge_and_text
+from filters.rules.ruleset import parse_ruleset
 from replay.compare.comparison import FailedRule, Flip, Stratum
 from replay.compare.run_pair import RunPair
 from replay.compare.verdict_join import FlipPlace, VerdictJoin
 from replay.compare.verdict_join import FlipStratum as Key
 from stream.log.contract import Log, partition_of
 from stream.processing.topic_reader import messages_at, records_of
+from stream.schema.control import Control
 from stream.schema.records import Features, Record, Verdict
+from stream.schema.vocabulary import PageClass
 
 MAX_SAMPLE = 1000  # flips; each is in memory with its text
 TEXT_CAP_CHARACTERS = 200_000  # of a text, as in `farmwatch review label`; hostile pages have megabytes
@@ -33,7 +37,10 @@ class _Id(Record, frozen=True, kw_only=True):
 
 
 class PageText(NamedTuple):
-    """The main text of a fetch up to the cap, the number of characters cut off, and the digest of the whole text."""
+    """The main text of a fetch up to the cap, the number of characters cut off, and the digest of the whole text.
+
+    Of a page that its ruleset keeps by segments, it is the text of these.
+    """
 
     text: str
     cut: int
@@ -118,6 +125,9 @@ def texts_of(log: Log, topic: str, verdicts: list[Verdict]) -> dict[str, PageTex
     fetch. Long stretches before the next wanted fetch are skipped, with the offsets of a few times.
     """
     texts: dict[str, PageText] = {}
+    by_segments = {verdict.id: verdict.digest for verdict in verdicts if verdict.verdict == PageClass.SEGMENTS}
+    sources = Control(log).rulesets if by_segments else {}
+    rulesets = {digest: parse_ruleset(sources[digest], digest) for digest in {*by_segments.values()} & sources.keys()}
     if topic not in log.topics() or not verdicts:
         return texts
     partitions = log.topics()[topic]
@@ -138,8 +148,12 @@ def texts_of(log: Log, topic: str, verdicts: list[Verdict]) -> dict[str, PageTex
                 if head.id not in wanted:
                     continue
                 for _, features in records_of(Features, [message]):
-                    text = features.text[:TEXT_CAP_CHARACTERS]
-                    texts[head.id] = PageText(text, len(features.text) - len(text), features.text_digest)
+                    whole, digest = features.text, features.text_digest
+                    if ruleset := rulesets.get(by_segments.get(head.id, "")):
+                        verdict, whole = judge_and_text(features, ruleset)
+                        digest = verdict.text_digest
+                    text = whole[:TEXT_CAP_CHARACTERS]
+                    texts[head.id] = PageText(text, len(whole) - len(text), digest)
                 del wanted[head.id]
                 if not wanted or min(wanted.values()) > at:
                     break

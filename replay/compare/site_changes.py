@@ -24,7 +24,7 @@ from stream.schema.records import SiteState
 _KIND = {kind: number for number, kind in enumerate(SITE_KINDS)}
 _ABSENT = SiteState(id="", site="", verdict="absent")
 _LLM, _, _UNDECIDED = range(3)  # the classifiable kinds
-_COLUMNS = ("pages", "articles", "scored", "abstained", "flagged", "unscored")
+_COLUMNS = ("pages", "articles", "through_segments", "scored", "abstained", "flagged", "unscored")
 
 TITLES = {
     "share": "share of LLM sites",
@@ -107,7 +107,7 @@ class PairedSites:
         ]
 
     def totals(self) -> list[dict[str, int]]:
-        """Sums over all sites of A and of B: pages, articles, scored, abstained, flagged, unscored."""
+        """Sums over all sites of A and of B, by _COLUMNS."""
         return [dict(zip(_COLUMNS, sums.sum(axis=0).astype(int).tolist(), strict=True)) for sums in self._sums]
 
     @cached_property
@@ -202,7 +202,7 @@ class PairedSites:
 
 def _counts(row: SiteState) -> tuple[int, ...]:
     unscored = max(0, row.articles - row.scored - row.abstained)
-    return row.pages, row.articles, row.scored, row.abstained, row.flagged, unscored
+    return row.pages, row.articles, row.through_segments, row.scored, row.abstained, row.flagged, unscored
 
 
 def _moves_by_review(fit: Fit, rows: Sequence[SiteState], review: Review, confidence: float) -> NDArray[np.float64]:

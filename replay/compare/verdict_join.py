@@ -27,7 +27,7 @@ from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
 from stream.schema.projection import projection_of
 from stream.schema.records import Record, Verdict
-from stream.schema.vocabulary import PageClass
+from stream.schema.vocabulary import KEPT
 
 _OTHER = -1  # code of a verdict by another ruleset
 Outcome = tuple[bool, tuple[str, ...]]  # is it an article, and the failed rules in the order of the ruleset
@@ -167,7 +167,7 @@ def _column(log: Log, topic: str, partition: int, digest: str, seed: int, known:
         key = fetch_key(verdict.id, seed)
         if message.key.endswith(b".invalid") and is_canary(message.key.decode(errors="replace")):
             continue
-        article = verdict.verdict == PageClass.ARTICLE
+        article = verdict.verdict in KEPT
         failed = () if article else verdict.failed or (verdict.first_failed,)
         keys.append(key)
         is_own = verdict.digest == digest

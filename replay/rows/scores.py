@@ -22,7 +22,7 @@ from stream.schema.records import Features, ScoreRequest
 from stream.schema.roles import Role
 from stream.schema.runs import Run, RunNames
 from stream.schema.topics import PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
-from stream.schema.vocabulary import PageClass
+from stream.schema.vocabulary import KEPT
 
 _NONE = b""  # a key without a score, for the position in a partition
 # TALLY keeps 256 scores per site that wait for their verdicts. Of more, some may be dropped.
@@ -74,7 +74,7 @@ def unrequested_texts(log: Log, run: Run, known: Callable[[], KnownScores] | Non
     def articles(partition: int) -> Iterator[ArticleText]:
         topic = run.names().verdicts
         for _, verdict in records_of(JudgedPage, log.read(topic, partition, _first_to_ask(log, run, partition))):
-            if verdict.verdict == PageClass.ARTICLE:
+            if verdict.verdict in KEPT:
                 yield ArticleText(verdict.site, verdict.text_digest, verdict.id)
 
     return UnrequestedTexts(articles, known or (lambda: known_texts(log, run.detector)))

@@ -126,6 +126,11 @@ def without_a_page(row: SiteState) -> bool:
     return row.verdict == SiteClass.UNCLASSIFIABLE and not row.pages
 
 
+def is_through_segments(row: SiteState) -> bool:
+    """Whether a scored site counts only through segments: none of the pages that the ruleset keeps is an article."""
+    return row.scored > 0 and row.through_segments == row.articles
+
+
 _JUDGED = {name: f"judged_{name}" for name in ("low", "high", "method", "remarks")} | {"rate": "judged_share"}
 
 

@@ -26,7 +26,7 @@ from scoring.rates.direct_share import (
     share_of_rows,
 )
 from scoring.rates.settings import RateSettings
-from scoring.rates.site_rates import EstimateLine, rate_of, without_a_page
+from scoring.rates.site_rates import EstimateLine, is_through_segments, rate_of, without_a_page
 from scoring.rates.terms import TOO_OLD, counted_at, is_too_old
 from scoring.rates.versions import Versions, comparable
 from stream.schema.records import SiteState
@@ -74,6 +74,7 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     not_judged: dict[str, int] = msgspec.field(default_factory=dict)  # reason for no scored article -> sites
     canary_remark: Remark | None = None  # of the canaries; among the judged remarks of all sites
     expired: int = 0  # of all sites, those with an expired verdict
+    through_segments: int = 0  # of the sites with a scored article: none of their articles is one as a whole page
 
 
 class _Whole(NamedTuple):
@@ -155,6 +156,7 @@ def _line(group: str, members: Sequence[SiteState], whole: _Whole, query: RateQu
         not_judged=_not_judged(members, query.no_page),
         canary_remark=correction.remark,
         expired=sum(map(is_too_old, members)),
+        through_segments=sum(map(is_through_segments, members)),
     )
 
 

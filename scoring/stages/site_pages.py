@@ -8,7 +8,7 @@ import msgspec
 
 from stream.schema.projection import projection_of
 from stream.schema.records import Record, Verdict
-from stream.schema.vocabulary import PageClass
+from stream.schema.vocabulary import KEPT, PageClass
 
 
 @projection_of(Verdict)
@@ -35,6 +35,7 @@ class FirstArticle(msgspec.Struct, array_like=True, frozen=True):
     fetch_id: str
     text_digest: str
     digest: str  # of the ruleset of that verdict
+    by_segments: bool = False
 
 
 class PageEntry(msgspec.Struct, array_like=True, frozen=True):
@@ -47,6 +48,7 @@ class PageEntry(msgspec.Struct, array_like=True, frozen=True):
     first_failed: str
     digest: str = ""  # of the ruleset
     evidence: FirstArticle | None = None
+    by_segments: bool = False
 
 
 class TextFlag(msgspec.Struct, array_like=True, frozen=True):
@@ -77,9 +79,10 @@ def first_article(known: FirstArticle | None, verdict: Verdict | JudgedPage) -> 
 
     Of two rulesets the later one counts, and for one fetch the later verdict.
     """
-    if verdict.verdict != PageClass.ARTICLE:
+    if verdict.verdict not in KEPT:
         return None if known is not None and known.fetch_id == verdict.id else known
-    article = FirstArticle(verdict.fetched_at, verdict.id, verdict.text_digest, verdict.digest)
+    by_segments = verdict.verdict == PageClass.SEGMENTS
+    article = FirstArticle(verdict.fetched_at, verdict.id, verdict.text_digest, verdict.digest, by_segments)
     if known is None or known.digest != verdict.digest:
         return article
     return known if (known.fetched_at, known.fetch_id) < (article.fetched_at, article.fetch_id) else article

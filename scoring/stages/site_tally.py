@@ -33,7 +33,7 @@ import xxhash
 from scoring.interface import PageScore, SiteVerdict
 from scoring.stages.site_pages import FirstArticle, JudgedPage, PageEntry, TermPages, TextFlag, first_article, texts_of
 from stream.schema.records import Hit, Score, SiteState, Verdict
-from stream.schema.vocabulary import PageClass, SiteClass
+from stream.schema.vocabulary import KEPT, PageClass, SiteClass
 from stream.text.times import DAY_MS
 
 MAX_QUERIES = 1000  # query ids of a site's row
@@ -119,11 +119,12 @@ class SiteTally(msgspec.Struct, array_like=True):
             entry = PageEntry(
                 verdict.fetched_at,
                 verdict.id,
-                verdict.verdict == PageClass.ARTICLE,
+                verdict.verdict in KEPT,
                 verdict.text_digest,
                 verdict.first_failed,
                 verdict.digest,
                 evidence,
+                verdict.verdict == PageClass.SEGMENTS,
             )
         else:
             entry = msgspec.structs.replace(known, evidence=evidence)
@@ -174,9 +175,12 @@ class SiteTally(msgspec.Struct, array_like=True):
         for name, page, of in sorted(pages, key=lambda kept: kept[1].fetched_at):
             at, first, entries = page.fetched_at, page.evidence, [page]
             if first is not None and self.term_of(first.fetched_at) != self.term_of(at):
-                again = FirstArticle(at, page.fetch_id, page.text_digest, page.digest) if page.article else None
+                again = None
+                if page.article:
+                    again = FirstArticle(at, page.fetch_id, page.text_digest, page.digest, page.by_segments)
+                at, of_segments = first.fetched_at, first.by_segments
                 entries = [
-                    PageEntry(first.fetched_at, first.fetch_id, True, first.text_digest, "", first.digest, first),
+                    PageEntry(at, first.fetch_id, True, first.text_digest, "", first.digest, first, of_segments),
                     msgspec.structs.replace(page, evidence=again),
                 ]
             for entry in entries:
@@ -279,6 +283,7 @@ class SiteTally(msgspec.Struct, array_like=True):
             term_end=self.start_of(term + 1),
             epoch=of.epoch,
             former=former if stands_in else None,
+            through_segments=sum(page.by_segments for page in articles),
         )
 
 

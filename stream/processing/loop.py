@@ -112,7 +112,8 @@ class StageLoop:
 
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set, then drain for `drain_s`. Raises permanent errors that concern no single record."""
-        raise_gc_threshold()
+        if 0 < gc.get_threshold()[0] < _OBJECTS:  # the collector took a tenth of CRAWL's CPU
+            gc.set_threshold(_OBJECTS)
         try:
             while not stop.is_set() or self._ahead:
                 self.cycle(stop)
@@ -297,7 +298,8 @@ class StageLoop:
         self._stage.lost(list(self._owned))
         self._watchdog.troubled(_line(error))
         self._attempt += 1
-        write = _log.info if isinstance(error, Fenced) else _log.warning
+        usual = _log.debug if self._attempt == 2 else _log.info  # a first fence is a rebalance, which `assigned` tells
+        write = usual if isinstance(error, Fenced) else _log.warning
         write("rolled_back", stage=self._stage.name, attempt=self._attempt, error=_line(error))
         try:
             self._member.resume()
@@ -341,12 +343,6 @@ class StageLoop:
             if records == 0:
                 self._metrics.set(LOG_LAG_SECONDS, 0, topic=topic)
         self._waiting = sum(waiting.values())
-
-
-def raise_gc_threshold() -> None:
-    """Let Python's garbage collector run less often: it took a tenth of CRAWL's CPU."""
-    if 0 < gc.get_threshold()[0] < _OBJECTS:
-        gc.set_threshold(_OBJECTS)
 
 
 def _line(error: Exception) -> str:

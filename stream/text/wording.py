@@ -36,8 +36,8 @@ def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun: 1 hit, 2,000 hits."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    """A number with its noun: 1 hit, 2,000 hits, 2 fetches."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "es" if noun.endswith("ch") else "s")
 
 
 def lasting(span_s: float) -> str:

@@ -201,7 +201,8 @@ def _not_judged(line: RateLine) -> str:
     said = f"{line.sites - line.scored_sites:,} of {counted(line.sites, 'site')}"
     still = f"; {line.open_sites:,} still open in the crawl" if line.open_sites and not line.by else ""
     shown = ", ".join(f"{sites:,} {reason}" for reason, sites in line.not_judged.items())
-    return f"{said} ({shown}){still}" if shown else said + still
+    only = f"; {line.through_segments:,} judged through segments alone" if line.through_segments else ""
+    return (f"{said} ({shown})" if shown else said) + still + only
 
 
 def _kept_lately(log: Log, config: Config, now_ms: int, run: str) -> str:

@@ -94,7 +94,8 @@ def _in_words(name: str, line: ListedSite | None) -> Iterator[str]:
         yield f"  measured again; until then {line.earlier_verdict} counts"
     dropped = ", ".join(f"{rule} {pages:,}" for rule, pages in row.dropped_by.items())
     drops = f"; dropped by {dropped}" if dropped else ""
-    yield f"  {counted(row.pages, 'page')}, {counted(row.articles, 'article')}{drops}"
+    through = f", {row.through_segments:,} through segments" if row.through_segments else ""
+    yield f"  {counted(row.pages, 'page')}, {counted(row.articles, 'article')}{through}{drops}"
     if line.no_page:
         yield f"  no page: {line.no_page}"
     found = f"; best rank {row.best_rank}" if row.best_rank else ""

@@ -65,7 +65,8 @@ def sites(
         labelled, human = (sum(bool(line.label) for line in lines), sum(line.label == Truth.HUMAN for line in lines))
         if contradicts(labelled, human, most_false):
             called = f"the review calls {human} of {counted(labelled, 'site')} of this list human"
-            message(f"no site is listed: {called}, more than --fdr allows by chance")
+            mend = "allow more by --fdr, or calibrate the detector (`farmwatch lab calibrate`)"
+            message(f"no site is listed: {called}, more than --fdr allows by chance; {mend}")
             return Exit.PROBLEM
         lines = [line for line in lines if line.label != Truth.HUMAN]
         lines.sort(key=lambda line: rank[line.row.site])

@@ -71,14 +71,15 @@ def _measured(config: Config, now_ms: int) -> tuple[RateLine | None, SiteFigures
 
 
 def _lines(planned: FurtherSites, config: Config, is_of_files: bool) -> Iterator[str]:
-    figures, at = planned.figures, f"the {config.rate.confidence:.0%} interval"
+    figures, at = planned.figures, f"the {config.rate.confidence:.0%} interval of the share"
     further, now = counted(planned.sites, "further site"), planned.half_width_now
     scored = counted(planned.scored_sites_now, "site")
     if not planned.sites:
         yield "no further site: the log has all sites of the files" if is_of_files else "no further site is needed"
         return
     if now is None:
-        yield f"{further} would give {at} of the share a half width of {planned.half_width:.1%} at best"
+        best = f"a half width of {planned.half_width:.1%} at best"
+        yield f"{further} would give {at} {best if planned.half_width < 0.5 else 'no half width below 50%'}"
         few = planned.scored_sites_now < LEAST_SITES or not figures.sites
         yield "  for a share of one half, if each were told apart without an error: this log " + (
             f"has {scored} with a scored article, and {LEAST_SITES} are needed for a plan from its own figures"
@@ -87,7 +88,7 @@ def _lines(planned: FurtherSites, config: Config, is_of_files: bool) -> Iterator
         )
     else:
         yield (
-            f"{further} would bring {at} of the share to a half width of about {planned.half_width:.1%}; now it is"
+            f"{further} would bring {at} to a half width of about {planned.half_width:.1%}; now it is"
             f" {now:.1%}, by {scored} with a scored article"
         )
     if planned.labelled is not None:

@@ -23,6 +23,7 @@ _COUNTS = (  # titles, and the fields of a side
     ("unclassifiable sites", "unclassifiable"),
     ("pages", "pages"),
     ("articles", "articles"),
+    ("  through segments", "through_segments"),
     ("  scored", "scored"),
     ("  abstained", "abstained"),
     ("  unscored so far", "unscored"),
@@ -83,12 +84,16 @@ def _cells(compared: Comparison, change: ShareChange) -> tuple[str, str, str, st
 
 def _counts(compared: Comparison) -> None:
     sides = compared.a, compared.b
-    counts = [(title, *(getattr(side, name) for side in sides)) for title, name in _COUNTS]
-    rows = [(title, a, b, f"{b - a:+d}" if b != a else "0") for title, a, b in counts]
+    counts = [(title, name, *(getattr(side, name) for side in sides)) for title, name in _COUNTS]
+    rows = [
+        (title, a, b, f"{b - a:+d}" if b != a else "0")
+        for title, name, a, b in counts
+        if a or b or name != "through_segments"
+    ]
     _table("What is counted", ("count", "A", "B", "B - A"), rows)
     pages = compared.pages
     _table(
-        f"Verdicts of the {_fetches(pages.common)} that both judged"
+        f"Verdicts of the {counted(pages.common, 'fetch')} that both judged"
         f" (only in A: {pages.only_in_a}, only in B: {pages.only_in_b})",
         ("fetches", "article in B", "dropped in B"),
         [
@@ -122,8 +127,8 @@ def _rules(compared: Comparison) -> None:
     pages = compared.pages
     put("")
     put_wrapped(
-        f"{_fetches(pages.b_only_article)} became articles, {pages.a_only_article} thrown out; by the rule that failed"
-        " first (in brackets: the only one that failed)"
+        f"{counted(pages.b_only_article, 'fetch')} became articles, {pages.a_only_article} thrown out; by the rule that"
+        " failed first (in brackets: the only one that failed)"
     )
     rows = [
         (
@@ -150,10 +155,6 @@ def _rules(compared: Comparison) -> None:
     for name, other, rules in (("A", "B", compared.only_in_a), ("B", "A", compared.only_in_b)):
         if rules:
             put_wrapped(f"in force in {name} and not in {other}: {', '.join(rules)}", "  ")
-
-
-def _fetches(number: int) -> str:
-    return f"{number} fetch" if number == 1 else f"{number} fetches"
 
 
 def _sample(compared: Comparison) -> None:

@@ -6,7 +6,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
@@ -46,7 +46,7 @@ def status(
         while True:
             state = reader.read()
             if json:
-                put_json(_fields(state))
+                put_json({**msgspec.to_builtins(state), "share": state.share and line_fields(state.share)})
             else:
                 clear = "\x1b[H\x1b[2J" if watch and sys.stdout.isatty() else ""
                 put(clear + "\n".join(screen(state)))
@@ -101,8 +101,3 @@ def _role(state: RoleState) -> str:
     pace = "" if state.per_s is None else f", {state.per_s:,.0f} a second"
     left = "" if state.eta_s is None else f", {lasting(state.eta_s)} left"
     return f"{said} ({state.lag:,} behind, oldest {lasting(state.age_s)}{pace}{left})"
-
-
-def _fields(state: DaemonStatus) -> dict[str, Any]:
-    """As JSON, with the share under the names of `rate --json`."""
-    return {**msgspec.to_builtins(state), "share": state.share and line_fields(state.share)}

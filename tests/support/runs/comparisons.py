@@ -63,6 +63,7 @@ def side(run: str, **other: Any) -> Side:
         "other_sites": 0,
         "pages": 46_004,
         "articles": 21_377,
+        "through_segments": 0,
         "scored": 20_990,
         "abstained": 301,
         "unscored": 86,

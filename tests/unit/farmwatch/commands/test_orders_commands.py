@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from crawler.fetch.jobs import Capture, RequestKind
+from crawler.stages.orders import exclusions_of
 from crawler.warc.erasing import names_host
 from crawler.warc.exchange import exchange
-from farmwatch.crawl.orders import exclusions_of
 from farmwatch.upkeep.forgetting import ForgetReport
 from stream.opening import open_log
 from stream.schema.forgotten import Forgotten, ForgottenHost
@@ -188,7 +188,7 @@ def test_an_excluded_domain_stays_excluded(farmwatch: Runner, finished: str) -> 
     ran = farmwatch("crawl", "forget", SITE, "--yes", "--log", finished)
     assert ran.code == Exit.OK and ran.err.count(f"the exclusion of {SITE} stays") == 1
     with closing(open_log(finished, read_only=True)) as log:
-        assert exclusions_of(log).covers(f"www.{SITE}")
+        assert exclusions_of(Orders(log)).covers(f"www.{SITE}")
 
 
 def test_a_host_that_only_the_archive_has_is_forgotten(farmwatch: Runner, finished: str, tmp_path: Path) -> None:

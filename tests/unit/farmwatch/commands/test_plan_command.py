@@ -101,7 +101,8 @@ def test_the_time_follows_the_politeness_and_the_pace() -> None:
 
 
 def test_without_a_log_the_best_case_and_averages_are_named(farmwatch: Runner, tmp_path: Path) -> None:
-    """10,000 sites are at best ±1.0%; the averages say where they were measured, and no time is invented."""
+    """10,000 sites are at best ±1.0%, 3 tell nothing; averages say where they were measured; no time is invented."""
+    assert "of the share no half width below 50%" in farmwatch("crawl", "plan", "--sites", "3").out
     ran = farmwatch("crawl", "plan", "--sites", "10000")
     assert ran.code == Exit.OK and "half width of 1.0% at best" in ran.out
     assert "measured elsewhere: averages of docs/explanation/sites.md" in ran.out and "time      unknown" in ran.out

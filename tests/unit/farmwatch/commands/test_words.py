@@ -160,6 +160,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "crawl exclude kept.site.test --why asked",
         "site kept.site.test",
         "site none.test",
+        "site s5.example --config tallied.toml",
     ],
     "sites": [
         "sites",

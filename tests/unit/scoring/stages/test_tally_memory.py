@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import msgspec
 import pytest
@@ -40,12 +41,14 @@ def test_hits_taken_in_at_once_leave_what_they_leave_one_by_one() -> None:
 
 def test_a_tally_is_stored_as_before() -> None:
     """State without the newest fields is read, and new fields come after the old ones."""
-    stored = [
-        *(1, ["file"], ["q1"], 1, {"p1": [1, "p1v1", True, "t1", "", "d1", [1, "p1v1", "t1", "d1"]]}, {}),
+    entry = [1, "p1v1", True, "t1", "", "d1", evidence := [1, "p1v1", "t1", "d1"]]
+    stored: list[Any] = [
+        *(1, ["file"], ["q1"], 1, {"p1": entry}, {}),
         *("default", "d1", b"e", "", 3, {DETECTOR: {"t1": [True, 0.5]}}, [2]),
     ]
     data = msgspec.msgpack.encode(stored)
     tally = SiteTally.load(data, 90 * DAY_MS)
+    stored[4] = {"p1": [*entry[:-1], [*evidence, False], False]}
     assert msgspec.msgpack.decode(tally.dump(), strict=False)[: len(stored)] == stored
     assert (tally.term, tally.earlier) == (0, {})
     assert (tally.pages["p1"].evidence, tally.scores[DETECTOR]["t1"].score) == (

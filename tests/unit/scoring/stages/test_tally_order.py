@@ -59,6 +59,7 @@ def a_site(draw: st.DrawFn) -> tuple[Sequence[Record], Sequence[Record], Sequenc
         page(
             draw(st.integers(0, 6)),
             article=draw(st.booleans()),
+            segments=draw(st.booleans()),
             text=f"t{draw(st.integers(0, 6))}",
             visit=draw(st.integers(1, 3)),
             rules=draw(st.sampled_from(("d1", "d2"))),
@@ -93,7 +94,8 @@ def a_decidable_site(draw: st.DrawFn) -> list[Record]:
         for visit in visits:
             text = f"t{number}v{visit}"
             article = draw(st.integers(0, 9)) > 0
-            records.append(page(number, visit=visit * 40_000 + number, text=text, article=article))
+            at, segments = visit * 40_000 + number, draw(st.integers(0, 2)) == 0
+            records.append(page(number, visit=at, text=text, article=article, segments=segments))
             if draw(st.integers(0, 9)):
                 records.append(score(text, flag, number=0.7 + 0.02 * draw(st.integers(0, 15))))
     return records

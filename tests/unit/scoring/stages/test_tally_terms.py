@@ -147,15 +147,15 @@ def test_a_replay_gives_the_same_terms_at_any_time() -> None:
 
 
 @settings(max_examples=60)
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.booleans()), max_size=25), st.randoms())
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), *[st.booleans()] * 2), max_size=25), st.randoms())
 def test_the_rows_of_all_terms_are_a_function_of_the_set_of_records(
-    fetches: list[tuple[int, int, bool]], rng: random.Random
+    fetches: list[tuple[int, int, bool, bool]], rng: random.Random
 ) -> None:
     """Whatever the order in which records of several terms come, each term has the same row in the end."""
     records: list[Record] = [hit(1)]
-    for place, (term, number, flag) in enumerate(fetches):
-        text = f"t{place}"
-        records += [page(number, visit=FIRST + term * TERM + place, text=text, first_at=FIRST), score(text, flag)]
+    for place, (term, number, flag, segments) in enumerate(fetches):
+        text, at = f"t{place}", FIRST + term * TERM + place
+        records += [page(number, visit=at, text=text, first_at=FIRST, segments=segments), score(text, flag)]
     one, other = (Desk(sprt=SPRT, decides=False) for _ in range(2))
     one.feed(*records)
     other.feed(*rng.sample(records, len(records)))
