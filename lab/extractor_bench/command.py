@@ -6,6 +6,7 @@ import platform
 import shlex
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated
@@ -15,9 +16,8 @@ from cyclopts import Parameter
 
 from farmwatch.commands.options import AT_LEAST_0, JUST_CONFIGURED, Configured, Jobs
 from farmwatch.terminal.messages import counting, message, program_version, put, put_table
-from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from filters.settings import MeasureSettings
-from lab.extractor_bench.consequences import consequences
+from lab.extractor_bench.consequences import Judge
 from lab.extractor_bench.ensembles import ENSEMBLES, combined
 from lab.extractor_bench.gold_errors import gold_error
 from lab.extractor_bench.groups import complexities, groups_of
@@ -29,7 +29,6 @@ from lab.extractor_bench.pages import BenchPage, read_pages
 from lab.extractor_bench.report import BenchReport, ToolRow, complexity_quartiles, correlations, group_sizes, tool_row
 from lab.extractor_bench.runs import ToolRun, facts_of, recorded, run_tool
 from lab.extractor_bench.tools import TOOLS
-from scoring.lite_ngram.detector import LiteNgram
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 
 _JUDGED = 300  # pages, evenly spaced: to measure a page takes as long as to extract it
@@ -136,13 +135,13 @@ def _rows(
     runs: Sequence[ToolRun], pages: Sequence[BenchPage], groups: dict[str, list[str]], settings: MeasureSettings
 ) -> list[ToolRow]:
     """The numbers of each tool."""
-    rulesets, detector = {name: load_ruleset(name) for name in shipped_rulesets()}, LiteNgram.load()
     judged = np.unique(np.linspace(0, len(pages) - 1, min(len(pages), _JUDGED)).astype(int)).tolist()
     some, golds = [pages[place] for place in judged], [page.gold for page in pages]
     ran = sum(bool(run.texts) for run in runs)
     rows = []
     with (
         counting(ran * (len(pages) + len(judged)), "texts compared and judged") as advance,
+        closing(Judge(some, settings)) as judge,
         ProcessPoolExecutor(settings.workers or None, get_context("spawn")) as processes,
     ):
         for run in runs:
@@ -152,7 +151,7 @@ def _rows(
                     scores.append(of)
                     advance(1)
                 texts = [run.texts[place] for place in judged]
-                found = consequences(run.name, some, texts, rulesets, detector, settings, advance)
+                found = judge.judged(run.name, texts, advance)
             rows.append(tool_row(run, scores, groups, found))
     return rows
 

@@ -5,18 +5,19 @@ Pages are measured as MEASURE does, with the tool's text in place of an extracto
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import closing
 
 import msgspec
 
-from filters.measure.workers import COMMAND
+from filters.measure.workers import ExtractionPool
 from filters.rules.judgement import judge_and_text
-from filters.rules.ruleset import Ruleset
+from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import features_of
 from filters.site_memory.memory import Likeness
 from lab.extractor_bench.pages import BenchPage
-from lab.extractor_bench.runs import Advance, measured, settings_of
+from lab.extractor_bench.runs import Advance, mapped, settings_of
 from lab.extractor_bench.tool_process import GIVEN, GivenPage, command
 from lab.extractor_bench.tools import MEASURED
 from scoring.lite_ngram.detector import LiteNgram
@@ -35,36 +36,43 @@ class Consequences(msgspec.Struct, frozen=True):
     flagged: int
 
 
-def consequences(
-    name: str,
-    pages: Sequence[BenchPage],
-    texts: Sequence[str],
-    rulesets: Mapping[str, Ruleset],
-    detector: LiteNgram,
-    settings: MeasureSettings,
-    advance: Advance,
-) -> Consequences:
-    """Judge and score pages with these texts; those of `measure-…` are extracted again, with their links and lists."""
-    settings = settings_of(name, settings)
-    if name.startswith(MEASURED):
-        answers = measured([page.raw for page in pages], settings, COMMAND, advance)
-    else:
-        given = [
-            GivenPage(page.raw.url, page.raw.encoding, page.raw.body, text=text)
-            for page, text in zip(pages, texts, strict=True)
-        ]
-        answers = measured(given, settings, command(GIVEN), advance)
-    kept, scored = dict.fromkeys(rulesets, 0), list[str]()
-    for page, answer in zip(pages, answers, strict=True):
-        features = features_of(_record(page), answer, Likeness(), "", settings.tokenizer, 0)
-        for ruleset_name, ruleset in rulesets.items():
-            verdict, text = judge_and_text(features, ruleset)
-            if verdict.verdict in KEPT:
-                kept[ruleset_name] += 1
-                if ruleset_name == DEFAULT:
-                    scored.append(text)
-    flags = [score.flag for score in detector.score(scored) if score.flag is not None]
-    return Consequences(len(pages), kept, len(flags), sum(flags))
+class Judge:
+    """Judges and scores pages with the texts of one tool after another, in the same processes."""
+
+    def __init__(self, pages: Sequence[BenchPage], settings: MeasureSettings) -> None:
+        """Load the shipped rulesets and the built-in detector."""
+        self._pages = pages
+        self._settings = settings
+        self._rulesets = {name: load_ruleset(name) for name in shipped_rulesets()}
+        self._detector = LiteNgram.load()
+        self._pool = ExtractionPool(settings_of("", settings), command=command(GIVEN))
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def judged(self, name: str, texts: Sequence[str], advance: Advance) -> Consequences:
+        """What the texts mean; the pages of `measure-…` are extracted again, with their links and lists."""
+        if name.startswith(MEASURED):
+            pool = ExtractionPool(settings_of(name, self._settings))
+            with closing(pool):
+                answers = mapped(pool, [page.raw for page in self._pages], advance)
+        else:
+            given = [
+                GivenPage(page.raw.url, page.raw.encoding, page.raw.body, text=text)
+                for page, text in zip(self._pages, texts, strict=True)
+            ]
+            answers = mapped(self._pool, given, advance)
+        kept, scored = dict.fromkeys(self._rulesets, 0), list[str]()
+        for page, answer in zip(self._pages, answers, strict=True):
+            features = features_of(_record(page), answer, Likeness(), "", self._settings.tokenizer, 0)
+            for ruleset_name, ruleset in self._rulesets.items():
+                verdict, text = judge_and_text(features, ruleset)
+                if verdict.verdict in KEPT:
+                    kept[ruleset_name] += 1
+                    if ruleset_name == DEFAULT:
+                        scored.append(text)
+        flags = [score.flag for score in self._detector.score(scored) if score.flag is not None]
+        return Consequences(len(self._pages), kept, len(flags), sum(flags))
 
 
 def _record(page: BenchPage) -> Page:

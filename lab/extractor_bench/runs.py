@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -63,13 +64,16 @@ def measured(
     pages: Sequence[RawPage], settings: MeasureSettings, command: Sequence[str], advance: Advance
 ) -> list[PageMeasures]:
     """The answers of processes that run `command`. Raises WorkersUnavailable."""
-    pool, answers = ExtractionPool(settings, command=command), list[PageMeasures]()
-    try:
-        for start in range(0, len(pages), _BATCH):
-            answers += pool.map(pages[start : start + _BATCH])
-            advance(len(answers) - start)
-    finally:
-        pool.close()
+    with closing(ExtractionPool(settings, command=command)) as pool:
+        return mapped(pool, pages, advance)
+
+
+def mapped(pool: ExtractionPool, pages: Sequence[RawPage], advance: Advance) -> list[PageMeasures]:
+    """The answers of a pool. Raises WorkersUnavailable."""
+    answers = list[PageMeasures]()
+    for start in range(0, len(pages), _BATCH):
+        answers += pool.map(pages[start : start + _BATCH])
+        advance(len(answers) - start)
     return answers
 
 
