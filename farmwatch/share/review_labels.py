@@ -97,7 +97,9 @@ def review_of(labels: Iterable[ReviewLabel], settings: RateSettings, now_ms: int
             continue
         votes.setdefault(label.by, {}).setdefault(label.site, []).append(label.label == Truth.LLM)
         oldest = min(oldest, at)
-    shares = {by: {site: sum(said) / len(said) for site, said in sites.items()} for by, sites in votes.items()}
+    shares = {  # sorted: draws of the truth must not depend on the order of the lines
+        by: {site: sum(said) / len(said) for site, said in sorted(votes[by].items())} for by in sorted(votes)
+    }
     labelled = {site for sites in shares.values() for site in sites}
     named = labelled.union(*(sample.sites for sample in samples.values()))  # a site of two samples: once
     drawn = len(named) + sum(sample.unnamed for sample in samples.values())

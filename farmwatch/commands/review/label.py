@@ -1,4 +1,4 @@
-"""The command `label`: a person labels the pages of a sample, with one key per page."""
+"""The command `label`: a person labels the pages of a sample, each by a key and Enter."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def label(
     answers: Annotated[Path | None, Parameter(help="Take the keys from this file; `-` is stdin.")] = None,
     json: AsJson = False,
 ) -> int:
-    """Label the pages of a sample, one key a page, without their verdicts.
+    """Label the pages of a sample, each by a key and Enter, without their verdicts.
 
     a: an article. n: not an article. l: an article written by a language model. h: an article written by a human.
     s: skip. u: undo. q: quit; the same command resumes later with the pages that have no label.
@@ -70,12 +70,14 @@ def _press(session: Session, keys: Iterable[tuple[str, str]]) -> str:
         if key == _QUIT:
             break
         if key not in _KEYS:
-            raise UsageError(
-                f"{place}: {one_line(key)!r} is no key; there are {' '.join(_KEYS)}. What was answered before it stands"
-            )
+            raise UsageError(f"{place}: {_no_key(key)}. What was answered before it stands")
         if why := session.press(key):
             return f"{place}: {key}: {why}"
     return ""
+
+
+def _no_key(typed: str) -> str:
+    return f"{one_line(typed)!r} is no key; there are {' '.join(_KEYS)}"
 
 
 def _read(answers: Path | None) -> Iterator[tuple[str, str]]:
@@ -96,12 +98,13 @@ def _asked(session: Session) -> Iterator[tuple[str, str]]:
         if page.text_cut:
             message(f"... and {page.text_cut:,} characters more, not shown")
         message(f"page {number + 1:,} of {len(session.pages):,}, one of {' '.join(_KEYS)} and Enter:")
-        typed = sys.stdin.readline()
-        if not typed:
+        while typed := sys.stdin.readline():
+            if (key := typed.strip().lower()) in _KEYS:
+                break
+            message(_no_key(key))
+        else:
             return
-        key = typed.strip().lower()
-        if key in _KEYS:
-            yield "stdin", key
+        yield "stdin", key
 
 
 def _operator(name: str) -> str:
