@@ -118,7 +118,7 @@ def _make_empty(target: Log, groups: Iterable[str]) -> None:
     elif there:
         raise RunRefused(
             f"the target holds topics of farmwatch ({next(iter(there))}, …): copy into an empty log, or on Kafka under"
-            " another log.prefix"
+            " another prefix, such as --to-prefix copy."
         )
     else:
         target.create([Topic(UNFINISHED, 1)])

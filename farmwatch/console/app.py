@@ -32,6 +32,7 @@ from farmwatch.console.site_lists import ALL, Data, Query, csv_of
 from farmwatch.console.views import SPLITS, Console
 from farmwatch.explain.report import flagged_above
 from farmwatch.explain.rules import value_text
+from farmwatch.explain.segments import page_verdict
 from farmwatch.runs.comparison_words import points
 from farmwatch.share.site_lines import SiteLabel, verdict_words
 from farmwatch.terminal.remedies import in_full
@@ -346,6 +347,7 @@ def _environment(access: Access, console: Console) -> Environment:
         "verdict_words": lambda row: verdict_words(row["verdict"], row["scored"]),
         "label_words": lambda row: SiteLabel(row["label"], row["dissent"]).words,
         "outward": outward,
+        "page_verdict": page_verdict,
         "time": _time,
     }
     environment.globals |= {

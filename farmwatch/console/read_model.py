@@ -182,7 +182,7 @@ class ReadModel:
         query = f"""
             SELECT page.site, url, kind AS result, why, p_llm, flag, score.score, COALESCE(abstain, '') AS abstain,
                 failed, found_by, fetched_at, page.page_id, page.text_digest
-            FROM ({chosen}) AS page LEFT JOIN score ON verdict = 'article' AND score.site = page.site
+            FROM ({chosen}) AS page LEFT JOIN score ON verdict IN ('article', 'segments') AND score.site = page.site
                 AND score.text_digest = page.text_digest AND score.detector = ?
             ORDER BY {", ".join(f"page.{name}" for name in order.split(", "))}"""
         with self.reading() as db:

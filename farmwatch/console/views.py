@@ -33,6 +33,7 @@ from farmwatch.doctor.status import DaemonStatus, StatusReader
 from farmwatch.explain.as_json import as_json
 from farmwatch.explain.blocks import text_lines
 from farmwatch.explain.explanation import PageExplanation, explain_page
+from farmwatch.explain.segments import outline
 from farmwatch.share.change_since import change_since, in_points
 from farmwatch.share.current_rate import CurrentRate, current_rate
 from farmwatch.share.rate_series import read_points
@@ -171,7 +172,8 @@ class Console:
                 detector_identity=lambda: rules.run.detector or tally_identity(self.config),
             )
 
-        explanation = explained("")
+        explanations = [explained(name) for name in ("", ruleset)[: 1 + bool(ruleset)]]
+        explanation = explanations[0]
         fetched = records.page()
         html, cut = "", False
         if fetched is not None and fetched.body:
@@ -181,9 +183,10 @@ class Console:
             **as_json(explanation),
             "text": explanation.features.text,
             "lines": [line._asdict() for line in text_lines(explanation.features, explanation.repeats)],
+            "outline": outline(explanations),
             "html": html,
             "html_is_cut": cut,
-            "other": {**as_json(explained(ruleset)), "name": ruleset} if ruleset else None,
+            "other": {**as_json(explanations[1]), "name": ruleset} if ruleset else None,
             "rulesets": self.runs.ruleset_names(),
         }
 

@@ -113,7 +113,7 @@ def jobs_of_tally(
         reads = reads_of_live(live.names)
         lags = {group: lag_of(log, group, reads) for group in reads}
         waiting = ",".join(f"{group}:{count}" for group, count in lags.items() if count) or "none"
-        _log.info("status", **crawl, run=live.run.shown, waiting=waiting, share=share.text)
+        _log.info("status", **crawl, run=live.run.shown, waiting=waiting, share=share.text_now())
 
     return [
         PeriodicJob("heartbeat", HEARTBEAT_S, send_heartbeat, at_once=True),

@@ -17,7 +17,7 @@ from farmwatch.audit.audit import audit
 from farmwatch.audit.report import AuditReport
 from farmwatch.config.config import Config, load
 from farmwatch.config.detector_config import load_configured_detector
-from farmwatch.config.layers import ENV_PREFIX
+from farmwatch.config.layers import ENV_PREFIX, settings_of
 from farmwatch.config.opening import open_configured
 from farmwatch.daemon.quiescence import wait_until_quiescent
 from farmwatch.daemon.supervisor import this_program
@@ -64,6 +64,8 @@ def run_demo(keep: Path | None, *, as_json: bool, serve: Callable[[Config, Seque
     Returns PROBLEM if the audit fails. Raises FarmwatchError if the processes end early, NotQuiescent.
     """
     started = time.monotonic()
+    if ignored := sorted(os.environ.keys() & {setting.env for setting in settings_of(Config).values()}):
+        message(f"{', '.join(ignored)}: ignored, the demo has its own settings; `farmwatch up` uses yours")
     with _folder(keep) as folder:
         demo = build_demo_web()
         with LoopbackWeb(demo.hosts) as web:

@@ -7,10 +7,12 @@ from typing import Any
 import msgspec
 
 from farmwatch.explain.explanation import PageExplanation
-from farmwatch.explain.rules import contributions, fields_of, meaning_of, url_match
+from farmwatch.explain.rules import contributions, fields_of, meaning_of, named_outcomes, url_match
+from farmwatch.explain.segments import shown_segments
 from farmwatch.pipes.lines import structure_by_name, verdict_line
 from filters.duplicates.lines import marked_lines
 from filters.quality.names import MEASURES
+from filters.rules.kinds import Rule
 from stream.schema.records import Features
 
 _SCORE = ("detector", "score", "p_llm", "flag", "abstain", "tokens")
@@ -22,13 +24,17 @@ def as_json(page: PageExplanation) -> dict[str, Any]:
     verdict = msgspec.to_builtins(verdict_line(page.verdict))
     return {
         **verdict,
-        "rules": [{**rule, **_more_of(page, rule)} for rule in verdict["rules"]],
+        "rules": [
+            {**rule, "table": name.rpartition(".")[0], **_more_of(page, rule, page.rules.get(name))}
+            for rule, (name, _) in zip(verdict["rules"], named_outcomes(page.verdict), strict=True)
+        ],
         "source": page.source,
         "judged": page.judged,
         "extract": {"path": features.extract_path, "error": features.extract_error},
         "measures": features.measures,
         "quality": quality_by_name(features),
         "structure": structure_by_name(features.structure),
+        "segments": None if features.segments is None else [of_kind._asdict() for of_kind in shown_segments(page)],
         "template_lines": marked_lines(features.template_lines),
         "feature_epoch": features.epoch,
         "fetched_at": features.fetched_at,
@@ -58,9 +64,8 @@ def quality_by_name(features: Features) -> dict[str, dict[str, float | None]]:
     }
 
 
-def _more_of(page: PageExplanation, outcome: dict[str, Any]) -> dict[str, Any]:
+def _more_of(page: PageExplanation, outcome: dict[str, Any], rule: Rule | None) -> dict[str, Any]:
     """Whether a rule is in force, its other fields, its pattern found in the URL, the inputs of its model."""
-    rule = page.rules.get(outcome["name"])
     match = None if rule is None else url_match(page.features, rule)
     return {
         "in_force": outcome["threshold"] is not None,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from filters.duplicates.lines import marked_lines
 from filters.duplicates.repeats import Repeats
 from filters.extraction.blocks import JOINED, KIND_MASK, Block, BlockKind, unpack
+from filters.segments.names import SegmentKind
 from stream.schema.records import Features
 
 
@@ -27,13 +28,19 @@ class ShownLine(NamedTuple):
     code_share: float
     parts: list[ShownPart]
     is_template: bool
+    is_outside: bool  # of the article segment: in a record, or on an earlier page of the site
 
 
 def text_lines(features: Features, repeats: Repeats | None) -> list[ShownLine]:
     """The lines that are not empty."""
     marked = set(marked_lines(features.template_lines))
+    outside = _outside(features)
     numbered = enumerate(_lines(features.text, repeats))
-    lines = [(line, number in marked) for number, line in numbered if any(part.text.strip() for part in line)]
+    lines = [
+        (line, number in marked, number in outside)
+        for number, line in numbered
+        if any(part.text.strip() for part in line)
+    ]
     blocks: list[list[Block]] = []
     for row in unpack(features.blocks):
         if row.kind & JOINED and blocks:
@@ -43,12 +50,19 @@ def text_lines(features: Features, repeats: Repeats | None) -> list[ShownLine]:
     if len(blocks) != len(lines):  # a record of an older farmwatch
         blocks = [[]] * len(lines)
     shown = []
-    for block, (parts, is_template) in zip(blocks, lines, strict=True):
+    for block, (parts, *marks) in zip(blocks, lines, strict=True):
         chars = sum(row.chars for row in block)
         kind = BlockKind(block[0].kind & KIND_MASK).name.lower() if block else ""
         links, code = sum(row.link_chars for row in block), sum(row.code_chars for row in block)
-        shown.append(ShownLine(kind, chars, links / max(chars, 1), code / max(chars, 1), parts, is_template))
+        shown.append(ShownLine(kind, chars, links / max(chars, 1), code / max(chars, 1), parts, *marks))
     return shown
+
+
+def _outside(features: Features) -> Collection[int]:
+    if features.segments is None:
+        return ()
+    articles = (marked_lines(s.without) for s in features.segments if s.kind == SegmentKind.ARTICLE)
+    return set(next(articles, range(features.text.count("\n") + 1)))
 
 
 def _lines(text: str, repeats: Repeats | None) -> Iterator[list[ShownPart]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,17 +19,18 @@ from farmwatch.terminal.remedies import in_full
 from filters.duplicates.repeats import Repeats
 from filters.measure.epoch import feature_epoch
 from filters.measure.workers import ExtractionPool
-from filters.quality.names import TEXTS
+from filters.quality.names import TextName
 from filters.rules.judgement import judge, judge_and_text, scored_text
 from filters.rules.kinds import Rule
 from filters.rules.ruleset import Ruleset
+from filters.segments.names import OF_SITE
 from filters.settings import SITE_CAPS, MeasureSettings
 from filters.site_memory.measurer import Measurer
 from filters.stages.judge import request_of
 from scoring.interface import Detector
 from scoring.stages.score import score_of
 from stream.schema.records import Features, Score, Verdict
-from stream.schema.vocabulary import PageClass
+from stream.schema.vocabulary import KEPT, PageClass
 from stream.text.user_errors import FarmwatchError
 
 
@@ -37,9 +38,9 @@ from stream.text.user_errors import FarmwatchError
 class PageExplanation:
     """The features and the verdict of a page, with their evidence.
 
-    `score` belongs to the text that the verdict scores; None if it has no score yet, or the page is no article.
-    `rules` and `reads` are empty if the verdict is by another ruleset than the given one. `repeats` is None for a page
-    without a main text, and for a file.
+    `score` belongs to the text that the verdict scores; None if it has no score yet, or the page is dropped.
+    `rules` (by the names of `named_outcomes`) and `reads` are empty if the verdict is by another ruleset than the given
+    one. `repeats` is None for a page without a main text, and for a file.
     """
 
     features: Features
@@ -52,6 +53,7 @@ class PageExplanation:
     reads: str  # TextName whose quality measures are judged by rules without a text of their own
     scored: str  # TextName of the scored text; "" = unknown
     scored_text: str  # "" = unknown
+    counted: Sequence[str]  # kinds of segments that the ruleset scores; empty = none, or unknown
     repeats: Repeats | None = None
     differs: str = ""  # why the repeats differ from the recorded share; "" = they do not
 
@@ -101,7 +103,7 @@ def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detecto
         features = Measurer(settings, pool).measure(url, html, site, encoding=charset_of("", html), page_id=str(file))
     verdict, text = judge_and_text(features, ruleset)
     score = None
-    if verdict.verdict == PageClass.ARTICLE:
+    if verdict.verdict in KEPT:
         text_scored = detector.score([text])[0]
         score = score_of(request_of(features, verdict, text, detector.identity), detector.identity, text_scored)
     return _explanation(features, verdict, ruleset, config.measure, score=score, source="file", judged="now")
@@ -112,16 +114,22 @@ def _explanation(
 ) -> PageExplanation:
     is_given = verdict.digest == ruleset.digest
     name, text = _text_of(features, verdict.text_digest)
+    counted: Sequence[str] = OF_SITE if name == TextName.SEGMENTS else ()
     if is_given:
-        name, text = ruleset.scores, scored_text(features, ruleset.scores)[0]
+        counted = [kind for table in ruleset.tables.values() for kind in table.kinds]
+        scores = TextName.SEGMENTS if verdict.verdict == PageClass.SEGMENTS else ruleset.scores
+        name, text = scores, scored_text(features, scores, counted)[0]
     return PageExplanation(
         features,
         verdict,
         settings=settings,
-        rules={rule.name: rule for rule in ruleset.rules} if is_given else {},
+        rules={f"{of}{rule.name}": rule for of, table in ruleset.tables.items() for rule in table.rules}
+        if is_given
+        else {},
         reads=ruleset.reads if is_given else "",
         scored=name,
         scored_text=text,
+        counted=counted,
         **evidence,
     )
 
@@ -129,7 +137,7 @@ def _explanation(
 def _score(records: PageRecords, verdict: Verdict, detector_identity: Callable[[], str]) -> Score | None:
     """The score of the text that the verdict scores: that of the configured detector, else the newest."""
     scores = records.scores({verdict.text_digest}).get(verdict.text_digest, [])
-    if verdict.verdict != PageClass.ARTICLE or not scores:
+    if verdict.verdict not in KEPT or not scores:
         return None
     if len(scores) > 1:
         identity = detector_identity()
@@ -139,7 +147,7 @@ def _score(records: PageRecords, verdict: Verdict, detector_identity: Callable[[
 
 def _text_of(features: Features, digest: str) -> tuple[str, str]:
     """Name and content of the text with this digest; "" if no text has it, as of a dropped page."""
-    texts = ((name, *scored_text(features, name)) for name in TEXTS)
+    texts = ((name, *scored_text(features, name)) for name in TextName)
     return next(((name, text) for name, text, text_digest in texts if text_digest == digest), ("", ""))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from farmwatch.explain.as_json import quality_by_name
 from farmwatch.explain.explanation import PageExplanation
 from farmwatch.explain.rules import put_rules, shortened, value_text
+from farmwatch.explain.segments import is_outlined, page_verdict, shown_segments
 from farmwatch.pipes.lines import structure_by_name
 from farmwatch.terminal.messages import put, put_table, put_wrapped
 from filters.duplicates.repeats import Repeats
@@ -14,7 +15,7 @@ from filters.quality import names as quality_names
 from filters.structure.names import MEANINGS
 from stream.schema.records import Score
 from stream.schema.runs import shown_run
-from stream.schema.vocabulary import PageClass
+from stream.schema.vocabulary import KEPT
 from stream.text.wording import counted, moment, one_line
 
 _PASSAGES = 8  # repeated passages shown without --verbose
@@ -24,6 +25,7 @@ TEXTS = {  # name -> description of a text
     "c4": "main text cleaned as C4 does",
     "nopunc": "main text without lines that end without punctuation",
     "own": "main text without template lines",
+    "segments": "joined text of the segments that count",
     "": "another text",
 }
 PATHS = {  # extraction paths in words
@@ -53,9 +55,8 @@ ERRORS = {  # extraction errors in words
 def show(page: PageExplanation, *, everything: bool = False) -> None:
     """Print an explanation. Page text is printed on one line, without control characters."""
     features, verdict = page.features, page.verdict
-    first = f", first by {verdict.first_failed}" if verdict.first_failed else ""
     name = features.url if page.source == "log" else ", as ".join(filter(None, (features.page_id, features.url)))
-    _print(f"{name}: {verdict.verdict}{first}")
+    _print(f"{name}: {page_verdict(verdict.verdict, verdict.first_failed)}")
     judged = shown_run(verdict.run) if page.judged == "live" else page.judged
     fetched = f", fetched {moment(features.fetched_at)}" if features.fetched_at else ""
     _print(f"ruleset {verdict.ruleset} {verdict.digest}, judged {judged}; features of epoch {features.epoch}{fetched}")
@@ -68,7 +69,12 @@ def show(page: PageExplanation, *, everything: bool = False) -> None:
     put("")
     if page.reads not in ("", "main"):
         _print(f"quality rules read the {TEXTS[page.reads]}")
-    for line in (text_line(page), *_repeats_lines(page, everything=everything), score_line(page)):
+    for line in (
+        *_segment_lines(page),
+        text_line(page),
+        *_repeats_lines(page, everything=everything),
+        score_line(page),
+    ):
         _print(line)
     if everything:
         put("")
@@ -78,6 +84,19 @@ def show(page: PageExplanation, *, everything: bool = False) -> None:
 def _print(line: str) -> None:
     begins = len(line) - len(line.lstrip(" "))
     put_wrapped(one_line(line), " " * (begins + 2))
+
+
+def _segment_lines(page: PageExplanation) -> Iterator[str]:
+    """A line for each kind; none where the main text is the only segment, and does not count as one."""
+    segments = list(shown_segments(page))
+    if page.features.segments is None and page.counted:
+        yield "segments: not in this record, which is older"
+    elif is_outlined(segments):
+        yield "segments:"
+        for of_kind in segments:
+            records = f"{counted(of_kind.records, 'record')}, " if of_kind.records else ""
+            how = f"not counted: {of_kind.why}" if of_kind.why else "counted"
+            yield f"  {of_kind.kind}: {records}{counted(of_kind.words, 'word')}, {how}"
 
 
 def _repeats_lines(page: PageExplanation, *, everything: bool) -> Iterator[str]:
@@ -145,19 +164,19 @@ def text_line(page: PageExplanation) -> str:
     text = page.scored_text if page.scored else page.features.text
     words = counted(len(text.split()), "word")
     size = f"{words}, {counted(len(text), 'character')}, {counted(len(text.encode('utf-8', 'replace')), 'byte')}"
-    if page.scored and page.verdict.verdict == PageClass.ARTICLE:
+    if page.scored and page.verdict.verdict in KEPT:
         return f"scored text: {TEXTS[page.scored]}, {size}"
     if page.scored:
-        return f"text: {TEXTS[page.scored]}, {size}; scored of articles only"
-    return f"text: {TEXTS['main']}, {size}; this ruleset scores another text, and only of articles"
+        return f"text: {TEXTS[page.scored]}, {size}; not scored"
+    return f"text: {TEXTS['main']}, {size}; not scored: this ruleset scores another text"
 
 
 def score_line(page: PageExplanation) -> str:
     """The score of the text of this verdict; without one, the reason."""
     if page.score is not None:
         return f"score: {_score(page, page.score)}"
-    if page.verdict.verdict != PageClass.ARTICLE:
-        return "score: none, only articles are scored"
+    if page.verdict.verdict not in KEPT:
+        return "score: none, a dropped page is not scored"
     return "score: none yet"
 
 

@@ -12,8 +12,9 @@ from filters.articles.inputs import MEANINGS
 from filters.articles.model import Contribution
 from filters.measure.epoch import feature_epoch
 from filters.rules.catalogue import RULES
+from filters.rules.judgement import PASS
 from filters.rules.kinds import Rule
-from stream.schema.records import Features, RuleOutcome
+from stream.schema.records import Features, RuleOutcome, Verdict
 from stream.schema.vocabulary import PageClass
 from stream.text.wording import one_line
 
@@ -34,25 +35,41 @@ class UrlMatch(NamedTuple):
 def put_rules(page: PageExplanation, *, everything: bool = False) -> None:
     """Print the rules on a line for each outcome, but failures, and with `everything` all, with value and bound."""
     features, verdict = page.features, page.verdict
-    by_outcome: dict[str, list[RuleOutcome]] = {"failed": []}
-    for rule in verdict.rules:
-        by_outcome.setdefault(_outcome(rule, drops=rule.name in verdict.failed), []).append(rule)
+    by_outcome: dict[str, dict[str, RuleOutcome]] = {"failed": {}}
+    drops = dropping(verdict)
+    for name, rule in named_outcomes(verdict):
+        by_outcome.setdefault(_outcome(rule, drops=name in drops), {})[name] = rule
     for outcome, rules in by_outcome.items():
         if outcome == "failed" or everything:
-            for rule in rules:
+            for name, rule in rules.items():
                 meaning = f": {RULES[rule.name].doc}" if rule.name in RULES else ""
-                said = f"{rule.name} {shown_value(rule)}{_bound(rule, page.rules.get(rule.name))}"
+                said = f"{name} {shown_value(rule)}{_bound(rule, page.rules.get(name))}"
                 put_wrapped(one_line(f"{outcome}: {said}{meaning}"), "  ")
-                for line in _evidence(features, page.rules.get(rule.name)):
+                for line in _evidence(features, page.rules.get(name)):
                     put_wrapped(one_line(line), "    ")
         else:
-            put_wrapped(f"{outcome}: {', '.join(rule.name for rule in rules)}", "  ")
+            put_wrapped(f"{outcome}: {', '.join(rules)}", "  ")
     unknown = not features.extract_error and any(rule.value is None for rule in verdict.rules)
     if unknown and page.source == "log" and features.epoch != feature_epoch(page.settings):
         put_wrapped(
             "the page was measured with other settings or an earlier version: what that did not measure is unknown"
             " until `farmwatch replay --name NAME` measures the stored page again"
         )
+
+
+def named_outcomes(verdict: Verdict) -> Iterator[tuple[str, RuleOutcome]]:
+    """Each outcome with the name of its rule; those of the table `otherwise`, as in otherwise.no_page, are last."""
+    table = ""
+    for place, outcome in enumerate(verdict.rules):
+        if place and outcome.name == verdict.rules[0].name:  # every table begins with the same rule
+            table = "otherwise."
+        yield f"{table}{outcome.name}", outcome
+
+
+def dropping(verdict: Verdict) -> list[str]:
+    """The names of the rules that the page fails."""
+    named = named_outcomes(verdict)
+    return [name for name, rule in named if rule.outcome != PASS and rule.name in verdict.failed]
 
 
 def _evidence(features: Features, rule: Rule | None) -> Iterator[str]:

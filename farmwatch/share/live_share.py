@@ -83,6 +83,12 @@ class LiveShare:
         wait_s = max(GAUGES_S, (self.monotonic() - started) / BUSY)
         self._store({"": of_sites}, rows, now_ms, wait_s, review)
 
+    def text_now(self) -> str:
+        """The share in words, of all rows so far: another process may have told it already. Raises BadRuleset."""
+        if self.log.end(self.live.names.sites) != self._table.ends:
+            self.update_gauges()
+        return self.text
+
     def append_due_points(self) -> None:
         """Append the points of the interval that has ended."""
         now_s = self.clock()

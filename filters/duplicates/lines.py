@@ -37,10 +37,10 @@ def lines_of(text: str, of_page: Collection[str], cap: int, of_records: Collecti
     """The lines of a page by its main text and its other lines. It keeps the `cap` smallest, as similar pages do."""
     lines = text.split("\n")
     main = _identities(lines)
-    page = np.unique(np.concatenate((main, _identities(of_page))))[:cap]
+    records = _identities(of_records)
+    page = np.unique(np.concatenate((main, _identities(of_page), records)))[:cap]
     chars = np.fromiter(map(len, lines), "<u4", len(lines))
-    records = _identities(of_records).astype("<u4").tobytes()
-    return Lines(main.astype("<u4").tobytes(), chars.tobytes(), page.astype("<u4").tobytes(), records)
+    return Lines(*(part.astype("<u4").tobytes() for part in (main, chars, page, records)))
 
 
 def pack_marks(marks: npt.NDArray[np.bool_]) -> bytes:

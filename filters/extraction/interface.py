@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # it imports lxml
-    from filters.segments.records import Records
+    from filters.segments.records import RecordTexts
 
 RETRY_LINK_CODE_SHARE = 0.2
 """Share of characters in links or code above which Trafilatura runs again, for precision. Part of the feature epoch."""
@@ -59,7 +59,7 @@ class Extraction:
     template: bytes = b""
     expected_f1: float | None = None
     is_cut: bool = False
-    records: Records | None = None
+    records: RecordTexts | None = None
 
 
 Extractor = Callable[[str, Any], Extraction]

@@ -77,7 +77,7 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
     from filters.extraction.pruning import prune
     from filters.segments.records import records_of
     from filters.structure.measures import structure_measures
-    from filters.structure.page_lines import page_lines, visible_bytes, visible_text
+    from filters.structure.page_lines import marked_text, page_lines, visible_bytes, visible_part
     from filters.structure.tag_paths import template_sketch
 
     run = extractor(settings)
@@ -93,11 +93,12 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
     try:
         tree = parse(html)
         elements = list(tree.iter())  # kept for the extractor, which would make these objects again
-        visible = visible_text(tree)
+        marked = marked_text(tree)
+        visible = visible_part(marked)
         structure = structure_measures(elements, visible, html, url)
         lines = page_lines(visible)
         template = template_sketch(elements)
-        records = records_of(elements, visible, url)
+        records = records_of(elements, marked, url)
         if prune(elements, visible_bytes(visible)):
             html = etree.tostring(tree, encoding="unicode", method="html")
         extracted = run(html, tree)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -20,8 +21,11 @@ from filters.measure.extractors import extract
 from filters.no_page.inspector import reason_of
 from filters.quality.language import identify
 from filters.quality.measures import measure_quality
+from filters.quality.names import MEASURES as QUALITY
+from filters.quality.names import TextName
 from filters.quality.ngrams import repeated_ngrams
 from filters.quality.tokens import TOKENIZERS, Tokens
+from filters.segments.names import SegmentKind
 from filters.segments.segments import record_lines, segment_text, segments_of
 from filters.settings import SITE_CAPS, MeasureSettings
 from filters.structure.names import BLANKS, MEASURES, Measures
@@ -30,6 +34,9 @@ from stream.schema.records import Segments
 Measure = float | str | None
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+_REPETITION = QUALITY.index("duplicate_5gram_share")
+LEAST_SEGMENT_WORDS = 50  # of a kind of segments with a language and a repetition
 
 URL_CHARS = 500  # of a URL's path and query, kept as a measure
 
@@ -68,7 +75,7 @@ class PageMeasures(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     outline: Outline = Outline()
     lines: Lines = Lines()
     template: bytes = b""  # sketch, see `filters.structure.tag_paths`
-    segments: list[Segments] = []  # with the lines that earlier pages have, and without their words
+    segments: list[Segments] = []  # with the lines that earlier pages have
 
     def chunks(self) -> Chunks:
         return Chunks(np.frombuffer(self.chunk_ids, "<u8"), np.frombuffer(self.chunk_lengths, "<u2"))
@@ -115,7 +122,18 @@ def measure(
     language, probability = identify(extracted.text)
     chunks = chunk(data)
     outlined = outline(extracted.text, SITE_CAPS.shingles_per_site)
-    segments = _measured_segments(extracted.text, segments_of(extracted.text, extracted.records), settings.tokenizer)
+    tokens = len(extracted.text.split())
+    quality = measure_quality(extracted.text, settings.tokenizer)
+    repetition = quality[TextName.MAIN][_REPETITION]
+    whole = Segments(
+        SegmentKind.ARTICLE,
+        words=tokens,
+        language=language,
+        language_probability=round(probability, 4),
+        repetition=None if repetition is None else round(repetition, 4),
+    )
+    segments = segments_of(extracted.text, extracted.records)
+    segments = _measured_segments(extracted.text, segments, whole, settings.tokenizer)
     return PageMeasures(
         text=extracted.text,
         text_digest=xxhash.xxh3_128_hexdigest(data),
@@ -123,7 +141,7 @@ def measure(
         path=extracted.path,
         tried=extracted.tried,
         measures={
-            "tokens": float(len(extracted.text.split())),
+            "tokens": float(tokens),
             "chars": float(len(extracted.text)),
             "link_code_share": extracted.link_code_share,
             "language": language,
@@ -133,7 +151,7 @@ def measure(
             "simhash": f"{outlined.simhash:016x}",
             **some,
         },
-        quality=measure_quality(extracted.text, settings.tokenizer),
+        quality=quality,
         structure=_in_order(extracted.structure, len(data.translate(None, BLANKS))),
         chunk_ids=chunks.ids.astype("<u8").tobytes(),
         chunk_lengths=chunks.lengths.astype("<u2").tobytes(),
@@ -144,19 +162,20 @@ def measure(
     )
 
 
-def _measured_segments(text: str, segments: Sequence[Segments], tokenizer: str) -> list[Segments]:
-    """Each kind with the language and the repetition of its joined text."""
+def _measured_segments(text: str, segments: Sequence[Segments], whole: Segments, tokenizer: str) -> list[Segments]:
+    """Each kind with the words, the language and the repetition of its joined text; `whole`: those of the main text."""
     measured = []
     for of_kind in segments:
+        if of_kind.kind == SegmentKind.ARTICLE and not of_kind.without:
+            measured.append(whole)
+            continue
         joined = segment_text(text, of_kind)
-        language, probability = identify(joined)
-        repeated = repeated_ngrams(Tokens.of(joined, TOKENIZERS[tokenizer])).walked_chars[0]
-        repetition = round(repeated / len(joined), 4) if joined else None
-        measured.append(
-            msgspec.structs.replace(
-                of_kind, language=language, language_probability=round(probability, 4), repetition=repetition
-            )
-        )
+        measures: dict[str, Any] = {"words": len(joined.split())}
+        if measures["words"] >= LEAST_SEGMENT_WORDS:
+            measures["language"], probability = identify(joined)
+            repeated = repeated_ngrams(Tokens.of(joined, TOKENIZERS[tokenizer])).walked_chars[0]
+            measures.update(language_probability=round(probability, 4), repetition=round(repeated / len(joined), 4))
+        measured.append(msgspec.structs.replace(of_kind, **measures))
     return measured
 
 

@@ -9,10 +9,15 @@ from typing import Any
 from filters.rules.catalogue import RULES
 from filters.rules.ruleset import Ruleset, rule_fields
 
+_OTHERWISE = "otherwise"
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference; None = absent. `rule` "" = the ruleset itself. Each pattern is a difference of its own."""
+    """One difference; None = absent. `rule` "" = the ruleset itself. Each pattern is a difference of its own.
+
+    A rule of the table `otherwise` is named as in otherwise.no_page, and the table itself as otherwise.
+    """
 
     rule: str
     field: str
@@ -22,16 +27,21 @@ class Difference:
 
 def differences(a: Ruleset, b: Ruleset) -> list[Difference]:
     """The differences, rules in the order of `a`, then of `b`. Empty if the digests are equal."""
-    ours, theirs = ({rule.name: rule_fields(rule) for rule in ruleset.rules} for ruleset in (a, b))
-    changes = [*_values("", "", a.fields, b.fields)]
+    return [*_of_table("", a, b), *_of_table(_OTHERWISE, a.otherwise, b.otherwise)]
+
+
+def _of_table(table: str, a: Ruleset | None, b: Ruleset | None) -> list[Difference]:
+    ours, theirs = ({r.name: rule_fields(r) for r in of.rules} if of else {} for of in (a, b))
+    changes = [*_values(table, "", a.fields if a else {}, b.fields if b else {})]
     for name in ours | theirs:
+        rule = f"{table}.{name}" if table else name
         if name in ours and name in theirs:
             patterns = ours[name].pop("patterns", {}), theirs[name].pop("patterns", {})
-            changes += [*_values(name, "", ours[name], theirs[name]), *_values(name, "patterns.", *patterns)]
-            changes += _order(name, "patterns order", *patterns)
+            changes += [*_values(rule, "", ours[name], theirs[name]), *_values(rule, "patterns.", *patterns)]
+            changes += _order(rule, "patterns order", *patterns)
         else:
-            changes.append(Difference(name, "rule", ours.get(name), theirs.get(name)))
-    return [*changes, *_order("", "order", ours, theirs)]
+            changes.append(Difference(rule, "rule", ours.get(name), theirs.get(name)))
+    return [*changes, *_order(table, "order", ours, theirs)]
 
 
 def shown(difference: Difference) -> tuple[str, str, str, str]:
@@ -46,7 +56,8 @@ def _cell(difference: Difference, value: Any) -> str:
     if difference.field not in ("rule", "threshold"):
         return _text(value)
     threshold = value["threshold"] if difference.field == "rule" else value
-    return "disabled" if threshold is None else f"{RULES[difference.rule].op} {_text(threshold)}"
+    name = difference.rule.removeprefix(f"{_OTHERWISE}.")
+    return "disabled" if threshold is None else f"{RULES[name].op} {_text(threshold)}"
 
 
 def _text(value: Any) -> str:

@@ -62,8 +62,13 @@ class Ruleset:
         return self.source + _MODELS + "".join(f"{quoted(name)} = {quoted(text)}\n" for name, text in models)
 
     @property
+    def tables(self) -> dict[str, Ruleset]:
+        """Itself with the prefix of its rules' names, "", and `otherwise` with its."""
+        return {"": self, "otherwise.": self.otherwise} if self.otherwise else {"": self}
+
+    @property
     def in_force(self) -> int:
-        return sum(rule.threshold is not None for rule in self.rules)
+        return sum(rule.threshold is not None for table in self.tables.values() for rule in table.rules)
 
     @cached_property
     def checks(self) -> tuple[Check, ...]:
@@ -72,9 +77,8 @@ class Ruleset:
     @cached_property
     def models(self) -> tuple[ArticleModel, ...]:
         """The article models that its rules ask, and those of `otherwise`."""
-        own = {rule.model.digest: rule.model for rule in self.rules if rule.model}
-        more = {model.digest: model for model in self.otherwise.models} if self.otherwise else {}
-        return tuple((own | more).values())
+        models = (rule.model for table in self.tables.values() for rule in table.rules)
+        return tuple({model.digest: model for model in models if model}.values())
 
     @cached_property
     def fields(self) -> Mapping[str, str]:
@@ -285,7 +289,8 @@ def _converted(table: Any, kind: type[T], known: Collection[str]) -> T:
     except msgspec.ValidationError as error:
         said, _, path = str(error).partition(" - at `$.")
         field = path.rstrip("`")
-        known = f"; known: {', '.join(_WORDS[field])}" if field in _WORDS and "enum" in said else ""
+        words = _WORDS.get(field.partition("[")[0])
+        known = f"; known: {', '.join(words)}" if words and "enum" in said else ""
         raise ValueError(f"{field}: {printable(said, _LONG)}{known}" if path else said) from None
 
 

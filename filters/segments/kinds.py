@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-import statistics
 from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 from filters.segments.names import LEAST_RECORD_CHARS, SegmentKind
-from filters.segments.record_groups import RecordGroup
 
-_LIST_SHARE = 0.6  # of a page's characters in records, of which half are shorter than LEAST_RECORD_CHARS
+_LIST_SHARE = 0.6  # of a page's characters in records, on average shorter than LEAST_RECORD_CHARS
 _LEAST_ALIKE = 3  # records of a list, or of teasers: two are often two columns
 _TITLE_WORDS = 4  # of a link: names and dates have fewer
+_MOST_LINKS = 50  # of a record
 _NAMING = ("class", "id", "itemprop", "itemtype", "rel")
 _VISITORS = re.compile(
-    r"comment|disqus|dsq-|repl(?:y|ies)|respon[ds]|guestbook|discussion|answer|(?:^|[^a-z])reviews?(?:[^a-z]|$)", re.I
+    r"comment|disqus|dsq-|repl(?:y|ies)|respon(?:d|ses?(?![a-z]))|guestbook|discussion|answer|(?:^|[^a-z])reviews?(?:[^a-z]|$)",
+    re.I,
 )
 _PERSON = re.compile(r"author|user|avatar|member|profile|message|post(?:er|ed)|byline|karma|vote", re.I)
 _MORE = re.compile(r"(?:read|learn|view|see) (?:more|full)|more info|continue reading|details", re.I)
@@ -25,42 +25,47 @@ _OF_PAGE = ("h1", "main", "nav")  # parts of a column of the page, and of no rec
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 
 
-def kind_of(group: RecordGroup, sizes: Sequence[int], page_chars: int, url: str) -> SegmentKind:
-    """The kind of a group's records, POST for a thread; `sizes` are their characters."""
-    parent, records = group
+def kind_of(records: Sequence[Any], sizes: Sequence[int], page_chars: int, url: str) -> SegmentKind | None:
+    """The kind of sibling records, POST for a thread; None without a sign. `sizes` are their characters."""
+    parent = records[0].getparent()
     around = islice((e for e in parent.iterancestors() if e.tag not in ("html", "body")), 2)
     if any(_is_named(element, _VISITORS) for element in chain((records[0], records[-1], parent), around)):
         return SegmentKind.COMMENT
     are_many = len(records) >= _LEAST_ALIKE
-    if are_many and sum(sizes) >= _LIST_SHARE * page_chars and statistics.median(sizes) < LEAST_RECORD_CHARS:
+    if are_many and _LIST_SHARE * page_chars <= sum(sizes) < LEAST_RECORD_CHARS * len(sizes):
         return SegmentKind.LIST
     is_layout = records[0].tag in ("div", "section") and not records[0].get("class")
     if is_layout or any(next(record.iter(*_OF_PAGE), None) is not None for record in records):
-        return SegmentKind.OTHER
-    if are_many and 2 * len({page for record in records if (page := _leads_to(record, url))}) >= len(records):
+        return None
+    here = _address(url, "")
+    if are_many and 2 * len({page for record in records if (page := _leads_to(record, url, here))}) >= len(records):
         return SegmentKind.TEASER
     if 2 * sum(_has_person(record) for record in records) >= len(records):
         return SegmentKind.POST
-    return SegmentKind.OTHER
+    return None
 
 
-def _leads_to(record: Any, url: str) -> str:
+def _leads_to(record: Any, url: str, here: SplitResult) -> str:
     """The other page to which a record's title leads; "" = none."""
-    here = urlsplit(url)
-    for link in _links(record):
+    for link in islice(_links(record), _MOST_LINKS):
         href = (link.get("href") or "").strip()
         if not href or "#" in href:  # the address of a comment, or a script
             continue
         text = "".join(link.itertext())
         if link is not record and len(text.split()) < _TITLE_WORDS and not _MORE.search(text) and not _is_title(link):
             continue
-        try:
-            there = urlsplit(urljoin(url, href))
-        except ValueError:
-            continue
+        there = _address(url, href)
         if there.scheme in ("http", "https") and there[1:4] != here[1:4]:
             return str(there.geturl())
     return ""
+
+
+def _address(url: str, href: str) -> SplitResult:
+    """The address of a link; an empty one for what is no URL."""
+    try:
+        return urlsplit(urljoin(url, href))
+    except ValueError:
+        return urlsplit("")
 
 
 def _links(record: Any) -> Iterable[Any]:

@@ -6,14 +6,13 @@ from enum import StrEnum
 
 
 class SegmentKind(StrEnum):
-    """What a part of a page is; `OTHER` = records without a sign."""
+    """What a part of a page is."""
 
     ARTICLE = "article"  # one continuous text
     POST = "post"  # the first of a thread
     COMMENT = "comment"  # of visitors
     TEASER = "teaser"  # leads to a page of its own
     LIST = "list"  # of links
-    OTHER = "other"
 
 
 OF_SITE = (SegmentKind.ARTICLE, SegmentKind.POST, SegmentKind.TEASER)

@@ -7,21 +7,20 @@ from itertools import islice
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from filters.segments.kinds import kind_of
 from filters.segments.names import SegmentKind
-from filters.segments.record_groups import RecordGroup, name_of, record_group
-from filters.structure.page_lines import EDGE, ordered_lines, visible_text
+from filters.segments.record_groups import name_of, record_group
+from filters.segments.text_tree import TextTree, text_tree
+from filters.structure.page_lines import lines_of_parts
 
-MOST_RECORDS = 200  # of a page
+MOST_RECORDS = 200  # of a page; below 256
 
-_MOST_READ = 4  # times a page's text: answers nested within answers are read again for each of them
-_LEAST_READ = 200_000  # bytes; forums that need scripts have their posts in a noscript, beside the visible text
 _NAME_CHARS = 60
-_CUT = EDGE.encode()
 
 
-class Records(msgspec.Struct, frozen=True):
+class RecordTexts(msgspec.Struct, frozen=True):
     """The records of a page: their kind (POST for a thread), path (names of their parent and of one), and lines."""
 
     kind: SegmentKind
@@ -29,35 +28,37 @@ class Records(msgspec.Struct, frozen=True):
     lines: list[list[str]]
 
 
-def records_of(elements: Sequence[Any], visible: bytes, url: str) -> Records | None:
-    """The records of a parsed page by its elements in document order and its visible text; the tree stays."""
-    group = record_group(elements)
-    if group is None:
+def records_of(elements: Sequence[Any], marked: bytes, url: str) -> RecordTexts | None:
+    """The records of a parsed page by its elements in document order and its marked text; None without a kind."""
+    tree = text_tree(elements, marked)
+    places = record_group(tree)[:MOST_RECORDS] if tree else []
+    if not tree or not places:
         return None
-    group = RecordGroup(group.parent, group.records[:MOST_RECORDS])
-    lines = list(islice(_lines_of(group, max(_MOST_READ * len(visible), _LEAST_READ)), MOST_RECORDS))
-    kind = kind_of(group, [sum(map(len, of_one)) for of_one in lines], len(visible), url)
-    return Records(kind, f"{_named(group.parent)} > {_named(group.records[0])}", lines)
+    records = [elements[place] for place in places]
+    sizes = (tree.inked[tree.ends[places]] - tree.inked[tree.starts[places]]).tolist()
+    kind = kind_of(records, sizes, int(tree.inked[-1]), url)
+    if kind is None:
+        return None
+    return RecordTexts(kind, f"{_named(records[0].getparent())} > {_named(records[0])}", _lines_of(tree, places))
 
 
-def _lines_of(group: RecordGroup, most_read: int) -> Iterator[list[str]]:
+def _lines_of(tree: TextTree, places: Sequence[int]) -> list[list[str]]:
     """The lines of each record in order of the page; an answer within a record is a record of its own."""
-    read = 0
-    for record in group.records:
-        name = name_of(record)
-        own: dict[Any, bytes] = {}
-        whole: dict[Any, bytes] = {}
-        for element in record.iter(record.tag):
-            if element is not record and not (name[1] and name_of(element) == name):
-                continue
-            if read > most_read or len(own) == MOST_RECORDS:
-                break
-            own[element] = whole[element] = visible_text(element)
-            read += len(own[element])
-        for answer in islice(whole, 1, None):
-            around = next(element for element in answer.iterancestors() if element in own)
-            own[around] = own[around].replace(whole[answer], _CUT, 1)
-        yield from map(ordered_lines, own.values())
+    spans = [tree.span(place) for place in islice(_with_answers(tree, places), MOST_RECORDS)]
+    owners = np.zeros(len(tree.characters), np.uint8)
+    for number, (begin, end) in enumerate(spans, 1):
+        owners[begin:end] = number
+    return lines_of_parts(tree.characters, owners, len(spans))
+
+
+def _with_answers(tree: TextTree, places: Sequence[int]) -> Iterator[int]:
+    name = name_of(tree.elements[places[0]])
+    for place in places:
+        yield place
+        for inside in range(place + 1, tree.after[place]) if name[1] else ():
+            element = tree.elements[inside]
+            if element.tag == name[0] and name_of(element) == name:
+                yield inside
 
 
 def _named(element: Any) -> str:

@@ -18,25 +18,23 @@ from filters.segments.names import LEAST_RECORD_CHARS, SegmentKind
 from stream.schema.records import Segments
 
 if TYPE_CHECKING:  # it imports lxml
-    from filters.segments.records import Records
+    from filters.segments.records import RecordTexts
 
 MOST_CHARS = 100_000  # of the records of a page
 
+_MOST_SEARCHED = 20_000_000  # characters in which lines are looked for
 _LEAST_ARTICLE = 400  # characters of main text outside a thread that make its first record an answer
 
 Marks = npt.NDArray[np.bool_]
 NO_MARKS: Marks = np.zeros(0, np.bool_)
 
 
-def segments_of(text: str, records: Records | None) -> list[Segments]:
+def segments_of(text: str, records: RecordTexts | None) -> list[Segments]:
     """The segments of a page with this main text; without records, or of a continuous text, it is the only one."""
-    lines = text.split("\n")
-    inside = np.zeros(len(lines), np.bool_)
-    if records is None or records.kind is SegmentKind.OTHER:
+    if records is None:
         return [Segments(SegmentKind.ARTICLE)] if text else []
-    seen = "\0".join("".join(of_one) for of_one in records.lines).replace(" ", "")
-    for place, line in enumerate(lines):
-        inside[place] = line.replace(" ", "") in seen
+    lines = text.split("\n")
+    inside = _in_records(lines, records.lines)
     outside = sum(len(line) for line, is_inside in zip(lines, inside, strict=True) if not is_inside)
     by_kind: dict[SegmentKind, list[str]] = {}
     left = MOST_CHARS
@@ -51,8 +49,23 @@ def segments_of(text: str, records: Records | None) -> list[Segments]:
                 kind = SegmentKind.COMMENT
             by_kind.setdefault(kind, []).append(joined)
             left -= len(joined)
-    article = [Segments(SegmentKind.ARTICLE, without=pack_marks(inside))] if outside else []
+    article = [Segments(SegmentKind.ARTICLE, without=pack_marks(np.array(inside)))] if outside else []
     return article + [Segments(kind, records.path, texts) for kind, texts in by_kind.items()]
+
+
+def _in_records(lines: Sequence[str], records: Sequence[Sequence[str]]) -> list[bool]:
+    """Whether each line is one of a record or, as extractors join and cut lines, a part of its text without spaces."""
+    whole = {line for of_one in records for line in of_one}
+    seen = "\0".join("".join(of_one) for of_one in records).replace(" ", "")
+    searches = _MOST_SEARCHED // (len(seen) + 1)
+    inside = []
+    for line in lines:
+        is_inside = line in whole
+        if not is_inside and searches:
+            searches -= 1
+            is_inside = line.replace(" ", "") in seen
+        inside.append(is_inside)
+    return inside
 
 
 def segment_text(text: str, segments: Segments) -> str:
@@ -68,17 +81,20 @@ def record_lines(segments: Sequence[Segments]) -> list[str]:
 
 
 def own_segments(text: str, segments: Sequence[Segments], main: Marks, records: Marks) -> list[Segments]:
-    """The segments without the marked lines, of `text` and of `record_lines(segments)`, and with their words."""
+    """The segments without the marked lines, of `text` and of `record_lines(segments)`."""
     known = iter(records.tolist())
     own = []
     for of_kind in segments:
-        if of_kind.kind == SegmentKind.ARTICLE:
-            kept = msgspec.structs.replace(of_kind, without=_both(of_kind.without, main))
-        else:
+        kept = of_kind
+        if of_kind.kind != SegmentKind.ARTICLE:
             lines = [joined.split("\n") for joined in of_kind.texts]
             texts = ["\n".join([line for line in of_one if not next(known, False)]) for of_one in lines]
             kept = msgspec.structs.replace(of_kind, texts=[one for one in texts if len(one) >= LEAST_RECORD_CHARS])
-        if words := len(segment_text(text, kept).split()):
+        elif main.any():
+            kept = msgspec.structs.replace(of_kind, without=_both(of_kind.without, main))
+        if kept == of_kind:
+            own.append(of_kind)
+        elif words := len(segment_text(text, kept).split()):
             own.append(msgspec.structs.replace(kept, words=words))
     return own
 

@@ -298,7 +298,8 @@ class StageLoop:
         self._stage.lost(list(self._owned))
         self._watchdog.troubled(_line(error))
         self._attempt += 1
-        write = _log.info if isinstance(error, Fenced) else _log.warning
+        usual = _log.debug if self._attempt == 2 else _log.info  # a first fence is a rebalance, which `assigned` tells
+        write = usual if isinstance(error, Fenced) else _log.warning
         write("rolled_back", stage=self._stage.name, attempt=self._attempt, error=_line(error))
         try:
             self._member.resume()

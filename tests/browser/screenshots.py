@@ -27,6 +27,7 @@ PAGES = {  # name of a page -> its address in the pictures
     "site": f"/site?site={_SITE}",
     "pages": "/pages?kind=dropped",
     "page": f"/page?url={_COPY}&ruleset=c4",
+    "segments": f"/page?url=http%3A//{_SITE}/&ruleset=whole-web#text",
     "templates": "/templates",
     "crawl": "/crawl",
     "frontier": "/frontier",

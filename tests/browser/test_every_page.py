@@ -56,10 +56,11 @@ class Look(NamedTuple):
 
 @pytest.fixture(scope="module")
 def looks(chromium: Browser, demo: ServedConsole) -> dict[str, Look]:
-    """A look at each page to which links lead, and at a page of either verdict under another ruleset."""
+    """A look at each page to which links lead, and at one of either verdict, and with segments, by another ruleset."""
     with tab(chromium, demo.url) as shown:
         found = walk(shown, look)
         more = [f"{page_with_verdict(shown, verdict)}&ruleset=c4" for verdict in ("article", "dropped")]
+        more.append(f"/page?url={quote('http://tidynest.example/', safe='')}&ruleset=whole-web")
         found |= {path: look(shown.open(path)) for path in [*more, "/sites?search=nothing"] if path not in found}
         assert shown.faults == []
     return found

@@ -66,7 +66,8 @@ def hostile(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
     config = load(flags=flags, environment={}).config
     site, odd_site = "kept.example", f"z{_PAYLOAD}.example"
     first, again = f"https://kept.example/{_PAYLOAD}", f"https://kept.example/2{_PAYLOAD}"
-    page_html = article_html().replace("</article>", f"<p>{escape(_PAYLOAD)}</p></article>") + _PAYLOAD
+    comments = "".join(f"<li class=comment>{escape(_PAYLOAD)} of visitor {n}</li>" for n in range(40))
+    page_html = article_html().replace("</article>", f"<p>{escape(_PAYLOAD)}</p></article>{comments}") + _PAYLOAD
     measurer = Measurer(MeasureSettings())
     pages = [
         measurer.measure(url, page_html, site, page_id=page_id(url), fetched_at=at)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from structlog.testing import capture_logs
 
 from stream.log.contract import RECORD_CAP_BYTES, At, Log, Message, Output, Topic, partition_of
 from stream.log.errors import Fenced, LogUnavailable
@@ -157,9 +158,20 @@ def test_a_fenced_commit_shows_nothing_and_the_records_come_again(memory: Memory
     member = memory.join("group", ["in"], member="one", store="counts")
     faults = (LogUnavailable("the broker is away"), Fenced("another member owns it"))
     metrics = Metrics()
-    cycle(loop_on(memory, stage, metrics, member=refusing(member, *faults)))
+    with capture_logs() as events:
+        cycle(loop_on(memory, stage, metrics, member=refusing(member, *faults)))
+    assert [event["log_level"] for event in events if event["event"] == "rolled_back"] == ["warning", "info"]
     assert [d.reason for d in decisions(memory)] == ["1"]
     assert count(metrics, "search_results_total", source="test", outcome="read") == 1
+
+
+def test_a_rebalance_is_one_event(memory: MemoryLog) -> None:
+    """A first fence, as each rebalance has one, is no event of its own: `assigned` says which partitions moved."""
+    put(memory, ("a.example", "x"))
+    member = memory.join("group", ["in"], member="one", store="counts")
+    with capture_logs() as events:
+        cycle(loop_on(memory, Troubled(), member=refusing(member, Fenced("partitions moved"))))
+    assert [event["event"] for event in events if event["log_level"] != "debug"] == ["assigned"]
 
 
 def test_a_stage_that_stands_still_is_unhealthy(memory: MemoryLog) -> None:

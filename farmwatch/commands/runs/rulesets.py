@@ -31,6 +31,7 @@ _COLUMNS: list[Column[Ruleset]] = [
     Column("name", "text", attrgetter("name")),
     Column("digest", "text", attrgetter("digest")),
     Column("rules_in_force", "integer", attrgetter("in_force")),
+    Column("segments", "text", lambda r: ", ".join(kind for of in r.tables.values() for kind in of.kinds)),
     Column("description", "text", attrgetter("description")),
 ]
 
@@ -46,16 +47,12 @@ def list_rulesets(*, listing: Listing = LISTING) -> int:
 def show_ruleset(ruleset: Named, /, *, json: AsJson = False) -> int:
     """The text and the digest of a ruleset. A starting point for your own: save it and change it.
 
-    JSON: every rule with its operator, threshold, fields and meaning.
+    JSON: every rule with its operator, threshold, fields and meaning, and those of the table `otherwise`.
     """
     loaded = load_ruleset(ruleset)
     if json:
-        rules = [
-            {"name": rule.name, "op": RULES[rule.name].op, **rule_fields(rule)}
-            | {"threshold": rule.threshold, "doc": RULES[rule.name].doc}
-            for rule in loaded.rules
-        ]
-        put_json({**_summary(loaded), "description": loaded.description, **loaded.fields, "rules": rules})
+        otherwise = _table(loaded.otherwise) if loaded.otherwise else None
+        put_json({**_summary(loaded), "description": loaded.description, **_table(loaded), "otherwise": otherwise})
     else:
         put(f"# ruleset {loaded.name}, digest {loaded.digest}")
         put(loaded.source.rstrip("\n"))
@@ -82,8 +79,9 @@ def check_rulesets(
             message(str(error))
             results.append({"file": name, "ok": False, "errors": str(error).split("\n")})
             continue
-        disabled = [rule.name for rule in ruleset.rules if rule.threshold is None]
-        passed = [r.name for r in ruleset.rules if RULES[r.name].passes_all(r.threshold) and not r.drop_unknown]
+        rules = [(f"{table}{rule.name}", rule) for table, of in ruleset.tables.items() for rule in of.rules]
+        disabled = [named for named, rule in rules if rule.threshold is None]
+        passed = [named for named, r in rules if RULES[r.name].passes_all(r.threshold) and not r.drop_unknown]
         results.append({"file": name, "ok": True, **_summary(ruleset), "disabled": disabled, "always_passed": passed})
         if json:
             continue
@@ -117,3 +115,12 @@ def diff_rulesets(a: Named, b: Named, /, *, json: AsJson = False) -> int:
 
 def _summary(ruleset: Ruleset) -> dict[str, Any]:
     return {"name": ruleset.name, "digest": ruleset.digest, "rules_in_force": ruleset.in_force}
+
+
+def _table(ruleset: Ruleset) -> dict[str, Any]:
+    rules = [
+        {"name": rule.name, "op": RULES[rule.name].op, **rule_fields(rule)}
+        | {"threshold": rule.threshold, "doc": RULES[rule.name].doc}
+        for rule in ruleset.rules
+    ]
+    return {**ruleset.fields, "rules": rules}

@@ -49,8 +49,8 @@ TEMPLATES = {
 """Templates with a sign of what their records are."""
 
 UNSIGNED = {
-    "sections": Template("<div>{}</div>", f"<section><h2>About it</h2>{_BODY}</section>", SegmentKind.OTHER),
-    "boxes": Template("<div>{}</div>", f"<div>{_BODY}</div>", SegmentKind.OTHER),
+    "sections": Template("<div>{}</div>", f"<section><h2>About it</h2>{_BODY}</section>", SegmentKind.ARTICLE),
+    "boxes": Template("<div>{}</div>", f"<div>{_BODY}</div>", SegmentKind.ARTICLE),
 }
 
 

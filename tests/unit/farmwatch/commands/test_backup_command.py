@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import uuid
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -90,3 +92,34 @@ def test_a_folder_without_a_log_is_named(farmwatch: Runner, tmp_path: Path) -> N
     assert (ran.code, ran.err) == (Exit.UNAVAILABLE, "farmwatch: sqlite:a: there is no log to copy\n")
     assert farmwatch("log", "copy", "--from", "sqlite:a", "--to", "sqlite:a").code == Exit.USAGE
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_log_is_copied_under_another_prefix(farmwatch: Runner) -> None:
+    """--to-prefix is that of the target, log.prefix that of the source: a message names where no log was found."""
+    with closing(open_log("sqlite:a")) as source:
+        source.create([Topic(HITS, PARTITIONS)])
+    ran = farmwatch("log", "copy", "--from", "sqlite:a", "--to", "sqlite:b", "--to-prefix", "demo.")
+    assert ran.code == Exit.OK
+    assert "`farmwatch doctor audit --log sqlite:b --set log.prefix=demo.` proves the copy" in ran.err
+    with closing(open_log("sqlite:b", prefix="demo.")) as target:
+        assert set(target.topics()) == {HITS}
+    back = ["log", "copy", "--from", "sqlite:b", "--to", "sqlite:c"]
+    said = "farmwatch: sqlite:b, log.prefix '': there is no log to copy; that of the target is --to-prefix\n"
+    assert farmwatch(*back).err == said
+    assert farmwatch(*back, "--set", "log.prefix=demo.").code == Exit.OK
+
+
+@pytest.mark.kafka
+def test_a_log_is_copied_to_another_prefix_of_its_broker(farmwatch: Runner) -> None:
+    """A used broker takes an embedded log under a prefix, and that copy again under another one."""
+    from tests.support.kafka_broker import broker
+
+    with closing(open_log("sqlite:a")) as source:
+        source.create([Topic(HITS, PARTITIONS)])
+    place, one, other = f"kafka:{broker()}", f"p{uuid.uuid4().hex[:8]}.", f"p{uuid.uuid4().hex[:8]}."
+    first = ["log", "copy", "--from", "sqlite:a", "--to", place, "--to-prefix", one]
+    assert farmwatch(*first).code == Exit.OK
+    assert "such as --to-prefix copy." in farmwatch(*first).err  # it is used
+    again = ["log", "copy", "--from", place, "--to", place, "--set", f"log.prefix={one}"]
+    assert "on one broker give --to-prefix" in farmwatch(*again).err
+    assert farmwatch(*again, "--to-prefix", other).code == Exit.OK

@@ -30,8 +30,9 @@ def test_list_names_every_shipped_ruleset(farmwatch: Runner) -> None:
     rows = [line.split("\t") for line in ran.out.splitlines()]
     rulesets = [load_ruleset(name) for name in shipped_rulesets()]
     assert (ran.code, ran.err) == (Exit.OK, f"{len(rulesets)} rulesets\n")
-    assert rows[0] == ["name", "digest", "rules_in_force", "description"]
-    assert rows[1:] == [[r.name, r.digest, str(r.in_force), r.description] for r in rulesets]
+    assert rows[0] == ["name", "digest", "rules_in_force", "segments", "description"]
+    kinds = {"whole-web": "article, post, teaser"}
+    assert rows[1:] == [[r.name, r.digest, str(r.in_force), kinds.get(r.name, ""), r.description] for r in rulesets]
     assert [list(map(str, row.values())) for row in farmwatch("rulesets", "list", "--json").lines] == rows[1:]
 
 
@@ -159,6 +160,29 @@ def test_diff_lists_what_is_decided_otherwise(farmwatch: Runner, mine: Path) -> 
     assert (found["equal"], found["a"]["name"], found["b"]["name"]) == (False, "notes", "mine")
     assert found["differences"][1] == {"rule": "min_tokens", "field": "threshold", "a": 200, "b": 100}
     assert found["differences"][3]["b"] == {"threshold": 0.9, "on_unknown": "pass"}
+
+
+def test_the_rules_for_segments_are_shown_checked_and_compared(farmwatch: Runner, mine: Path) -> None:
+    """The table `otherwise` has its rules and kinds in show, its idle rules in check, its differences in diff."""
+    shown = farmwatch("rulesets", "show", "whole-web", "--json").json
+    assert (shown["scores"], shown["otherwise"]["scores"]) == ("main", "segments")
+    assert shown["otherwise"]["kinds"] == "article, post, teaser"
+    assert [rule["name"] for rule in shown["otherwise"]["rules"]][2:4] == ["segment_words", "segment_language"]
+    assert farmwatch("rulesets", "show", "default", "--json").json["otherwise"] is None
+    changed = load_ruleset("whole-web").source.replace('"teaser"]', '"other"]').replace("= 150", "= 0")
+    mine.write_text(changed.replace('on_unknown = "drop"', "") + "\n[otherwise.rules.link_code_share]\n")
+    said = farmwatch("rulesets", "check", mine).out
+    assert "passed by every page: otherwise.segment_words\n" in said and ", otherwise.link_code_share\n" in said
+    rows = [line.split("\t") for line in farmwatch("rulesets", "diff", "whole-web", mine).out.splitlines()[1:]]
+    assert rows == [
+        ["otherwise", "kinds", "article, post, teaser", "article, other, post"],
+        ["otherwise.segment_words", "threshold", ">= 150", ">= 0"],
+        ["otherwise.segment_words", "on_unknown", "drop", "pass"],
+        ["otherwise.link_code_share", "rule", "-", "disabled"],
+    ]
+    rows = [line.split("\t") for line in farmwatch("rulesets", "diff", "default", "whole-web").out.splitlines()[1:]]
+    assert ["otherwise", "scores", "-", "segments"] in rows
+    assert ["otherwise.segment_words", "rule", "-", ">= 150"] in rows
 
 
 def test_nothing_of_a_file_steers_the_terminal(farmwatch: Runner, mine: Path) -> None:

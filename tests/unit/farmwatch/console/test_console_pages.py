@@ -309,6 +309,33 @@ def test_earlier_pages_that_are_far_apart_are_found(farmwatch: Runner, finished:
     assert page.json["repeats"] == explained["repeats"] and page.json["repeats"][0]["pages"] == 4
 
 
+@pytest.mark.usefixtures("no_weights")
+def test_segments_are_framed_in_the_text_of_a_page(finished: str, tmp_path: Path) -> None:
+    """A frame for each kind, whether each ruleset counts it; lines of records are faint in the main text."""
+    url = f"https://{SITE}/forums/thread"
+    posts = "".join(
+        f"<li class=post><i class=author>{who}</i> {html.escape(HOSTILE)} {f'{who} says. ' * 99}</li>" for who in "abc"
+    )
+    source = f"<html><body><main><p>{'A question is asked here. ' * 9}</p><ol>{posts}</ol></main></body></html>"
+    features = Measurer(MeasureSettings()).measure(url, source, SITE, page_id=page_id(url))
+    with closing(open_log(finished)) as log:
+        partition = partition_of(SITE, PARTITIONS)
+        for topic, record in (
+            (FEATURES, features),
+            (PAGES, Page(id="1", site=SITE, page_id=features.page_id, url=url)),
+        ):
+            log.append([Output(topic, partition, SITE.encode(), encode(record))])
+    (page,) = visited(finished, tmp_path, "/page", url=url, ruleset="whole-web")
+    titles = re.findall(r"<h3>(.*?)</h3>", page.text)
+    assert [title.partition(":")[0] for title in titles] == ["comment", "post", "article"]
+    assert titles[0].startswith("comment: 2 records, ")
+    assert titles[0].endswith("; by default not counted: text of visitors; by whole-web not counted: text of visitors")
+    assert "; by default not counted: the ruleset scores no segments; by whole-web " in titles[1]
+    assert [page.text.count(line) for line in ('<p class="line record">', ' outside">')] == [3, 3]
+    assert "<script>alert" not in page.text and page.text.count("&lt;script&gt;alert") >= 6
+    assert (page.text.count("visitors"), visited(finished, tmp_path, "/page", url=URL)[0].text.count("<h3>")) == (2, 0)
+
+
 class Tags(html.parser.HTMLParser):
     """Collects the tags of a page, and their attributes."""
 

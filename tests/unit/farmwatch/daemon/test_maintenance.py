@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,6 +21,7 @@ from farmwatch.daemon.maintenance import (
     jobs_of_tally,
     set_size_gauges,
 )
+from farmwatch.share.live_share import GAUGES_S
 from farmwatch.share.rate_series import read_points
 from scoring.rates.split_rates import rate_lines
 from stream.log.contract import Log, Output, Topic
@@ -93,10 +95,10 @@ def log() -> MemoryLog:
     return new_log()
 
 
-def _tally(log: MemoryLog, clock: Clock, monotonic: Clock) -> Maintenance:
+def _tally(log: MemoryLog, clock: Clock, monotonic: Clock, cpu: Callable[[], float] = lambda: 0.0) -> Maintenance:
     steady = SteadyClock(wall=lambda: int(clock() * 1000), monotonic=monotonic)
     jobs = jobs_of_tally(log, CONFIG.rate, Metrics(), LIVE, METHOD, steady, monotonic)
-    return Maintenance(jobs, monotonic, lambda: 0.0)
+    return Maintenance(jobs, monotonic, cpu)
 
 
 def _heartbeats(log: MemoryLog) -> int:
@@ -139,6 +141,20 @@ def test_the_status_line_shows_crawl_lag_and_share(log: MemoryLog) -> None:
     versions = f"ruleset {IN_FORCE.name} {IN_FORCE.digest[:8]}, detector x/1"
     looks = f"for repeated looks {line.look_low:.1%} to {line.look_high:.1%}"
     assert status["share"] == f"{line.share:.1%} {interval}, {versions}; {looks}"
+
+
+def test_the_status_line_of_each_process_has_the_share_of_now(log: MemoryLog) -> None:
+    """A process whose gauges rest since before the first score says the share, as the others do, not "none yet"."""
+    clock = Clock()
+    maintenance = _tally(log, clock, clock, cpu=itertools.count(0.0, 2.0).__next__)  # each job takes two seconds
+    clock.now += GAUGES_S
+    maintenance.run_due_jobs()
+    log.append([row(f"s{n}.example", "human", articles=9, scored=9, flagged=9 * (n % 4 == 0)) for n in range(40)])
+    clock.now += STATUS_S - GAUGES_S
+    with capture_logs() as events:
+        maintenance.run_due_jobs()
+    (status,) = [event for event in events if event["event"] == "status"]
+    assert re.match(r"[0-9.]+% \(95% interval", status["share"])
 
 
 class _Place:

@@ -70,6 +70,17 @@ def test_the_printed_commands_start_this_farmwatch(
     assert "--serve" not in capsys.readouterr().out
 
 
+def test_settings_in_variables_are_said_to_be_ignored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The demo has its own settings: a variable that sets another is named on stderr, before anything runs."""
+    monkeypatch.setenv("FARMWATCH_CRAWL_WARC_FOLDER", str(tmp_path / "warc"))
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError):
+        run_demo(tmp_path / "file", as_json=False)
+    assert "FARMWATCH_CRAWL_WARC_FOLDER: ignored" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["file", "file/under"])
 def test_a_folder_that_cannot_be_kept_is_a_usage_error(tmp_path: Path, name: str) -> None:
     """If --keep names a file or a path below one, the message names the option."""

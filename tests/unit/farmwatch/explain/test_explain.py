@@ -113,7 +113,7 @@ def test_explain_json_has_the_names_of_the_pipes(farmwatch: Runner, finished: st
     """JSON has first_failed and every rule with its value; a dropped page has no score, a score has its warning."""
     found = farmwatch("page", SHORT_URL, "--json", "--log", finished).json
     assert (found["verdict"], found["first_failed"], found["score"]) == ("dropped", "min_tokens", None)
-    names = {"name", "value", "op", "threshold", "outcome", "in_force", "fields", "matched", "contributions"}
+    names = {"name", "value", "op", "threshold", "outcome", "in_force", "table", "fields", "matched", "contributions"}
     assert all(names == set(rule) for rule in found["rules"])
     assert found["warning"] == ""
     found = farmwatch("page", URL, "--json", "--log", finished).json
@@ -222,6 +222,39 @@ def test_the_words_of_explain(farmwatch: Runner, tmp_path: Path) -> None:
     runs += [farmwatch("page", _address(name), "--verbose", "--log", log) for name in ("letter", "repeated", "old")]
     runs += [farmwatch("page", _address("old"), "--ruleset", "gopher", "--log", log)]
     check_words("page", *runs)
+
+
+def _thread(name: str, words: int = 80) -> Features:
+    """The features of a thread of three posts, all but the first by visitors."""
+    said = (f"<b class=author>{who}</b> {' '.join(f'{name} {n} says {who}' for n in range(words))}." for who in "abc")
+    posts = "".join(f"<li class=post>{post}</li>" for post in said)
+    html = f"<html><body><main><h1>Ask</h1><ol>{posts}</ol></main></body></html>"
+    found = Measurer(MeasureSettings()).measure(_address(name), html, SITE, page_id=page_id(_address(name)))
+    english = {"language": "en", "language_probability": 1.0, "repetition": 0.0}
+    segments = [msgspec.structs.replace(of_kind, **english) for of_kind in found.segments or ()]
+    return msgspec.structs.replace(found, measures={**found.measures, "language": "en"}, segments=segments)
+
+
+def test_a_page_that_counts_through_its_segments(farmwatch: Runner, tmp_path: Path) -> None:
+    """A line for each kind: whether it counts, or why not; the text is that of the kinds that count."""
+    thread, brief, older = _thread("forums/thread"), _thread("brief", 10), _thread("forums/older")
+    kept = judge(thread, load_ruleset("whole-web"))
+    log = _log(tmp_path, [thread, brief, msgspec.structs.replace(older, segments=None), kept])
+    of = ("--ruleset", "whole-web", "--log", log)
+    ran = [
+        farmwatch("page", thread.url, "--log", log),
+        *(farmwatch("page", p.url, *of) for p in (thread, brief, older)),
+    ]
+    check_words("page-segments", *ran, farmwatch("page", thread.url, "--ruleset", "default", "--log", log))
+    found = farmwatch("page", thread.url, "--json", "--log", log).json
+    assert [(part["kind"], part["records"], part["counts"]) for part in found["segments"]] == [
+        ("article", 0, True),
+        ("post", 1, True),
+        ("comment", 2, False),
+    ]
+    assert (found["scored_text"]["name"], found["scored_text"]["digest"]) == ("segments", kept.text_digest)
+    assert [rule["table"] for rule in found["rules"] if rule["name"] == "extracted"] == ["", "otherwise"]
+    assert farmwatch("page", older.url, "--json", "--log", log).json["segments"] is None
 
 
 def test_json_has_every_measure_by_name(farmwatch: Runner, tmp_path: Path) -> None:
@@ -355,7 +388,7 @@ def test_a_dropped_page_may_have_no_known_scored_text(farmwatch: Runner, tmp_pat
     ran = farmwatch("page", _address("a"), "--log", log)
     assert "judged first" in ran.out
     assert "scored text" not in ran.out
-    assert "\ntext: main text, 10 words, " in ran.out and "; this ruleset scores another text, and only" in ran.out
+    assert "\ntext: main text, 10 words, " in ran.out and "; not scored: this ruleset scores another text" in ran.out
     found = farmwatch("page", _address("a"), "--log", log, "--json").json
     assert found["scored_text"] == {"name": "", "chars": 0, "bytes": 0, "digest": ""}
     found = farmwatch("page", _address("a"), "--log", log, "--ruleset", rules, "--json").json
@@ -494,7 +527,7 @@ def test_a_ruleset_that_scores_another_text_has_no_score_yet(farmwatch: Runner, 
     dropping = Path("dropping.toml")
     dropping.write_text(f"{extracted}[rules.min_tokens]\nthreshold = 90000\n", encoding="utf-8")
     lines = farmwatch("page", URL, "--ruleset", dropping, "--log", finished).out.splitlines()
-    assert "score: none, only articles are scored" in lines
+    assert "score: none, a dropped page is not scored" in lines
     assert not any(line.startswith("scored text") for line in lines)
     cleaning = Path("cleaning.toml")
     cleaning.write_text(f'scores = "c4"\n{extracted}', encoding="utf-8")

@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from filters.extraction.html_tree import parse
 from filters.segments.names import SegmentKind
-from filters.segments.record_groups import record_group
-from filters.segments.records import MOST_RECORDS, Records, records_of
+from filters.segments.records import MOST_RECORDS, RecordTexts, records_of
 from filters.segments.segments import MOST_CHARS, segment_text, segments_of
-from filters.structure.page_lines import ordered_lines, visible_text
+from filters.structure.page_lines import characters_of, lines_of_parts, marked_text, visible_text
 
 URL = "https://site.example/here"
 SENTENCE = "The {} of this text is a sentence of its own, and it is longer than any title."
@@ -45,9 +45,9 @@ class Part(NamedTuple):
     path: str
 
 
-def records(html: str) -> Records | None:
+def records(html: str) -> RecordTexts | None:
     tree = parse(html)
-    return records_of(list(tree.iter()), visible_text(tree), URL)
+    return records_of(list(tree.iter()), marked_text(tree), URL)
 
 
 def segments(html: str, text: str = "") -> list[Part]:
@@ -56,6 +56,12 @@ def segments(html: str, text: str = "") -> list[Part]:
         for of_kind in segments_of(text, records(html))
         for one in of_kind.texts or [segment_text(text, of_kind)]
     ]
+
+
+def page_counts(html: str) -> Counter[str]:
+    """How often each line stands on a page."""
+    characters = characters_of(visible_text(parse(html)))
+    return Counter(lines_of_parts(characters, np.ones(len(characters), np.uint8), 1)[0])
 
 
 def kinds(parts: Sequence[Part]) -> Counter[str]:
@@ -136,7 +142,7 @@ def test_blocks_without_a_name_are_no_records() -> None:
 def test_the_header_and_the_footer_are_no_records() -> None:
     """Siblings of one name of which one has nearly all text are no group: the rest is below a tenth."""
     body = f"<div>top</div><div>{said('only') * 20}</div><div>bottom</div>"
-    assert record_group(list(parse(f"<html><body>{body}</body></html>").iter())) is None
+    assert records(f"<html><body>{body}</body></html>") is None
 
 
 @given(
@@ -152,7 +158,7 @@ def test_no_text_is_invented_and_none_counts_twice(
     body = "".join(f"<p>{text}</p>" for text in texts)
     body += "".join(f'<div class="{kind}"><i class=user>Al</i><p>{text}</p></div>' for text in records)
     html = page(f"<main>{body}</main>")
-    seen = Counter(ordered_lines(visible_text(parse(html))))
+    seen = page_counts(html)
     of_text = [" ".join(line.split()) for line in texts] + [
         " ".join(text.split()) for place, text in enumerate(records) if place in extracted
     ]
