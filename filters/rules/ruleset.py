@@ -289,7 +289,8 @@ def _converted(table: Any, kind: type[T], known: Collection[str]) -> T:
     except msgspec.ValidationError as error:
         said, _, path = str(error).partition(" - at `$.")
         field = path.rstrip("`")
-        known = f"; known: {', '.join(_WORDS[field])}" if field in _WORDS and "enum" in said else ""
+        words = _WORDS.get(field.partition("[")[0])
+        known = f"; known: {', '.join(words)}" if words and "enum" in said else ""
         raise ValueError(f"{field}: {printable(said, _LONG)}{known}" if path else said) from None
 
 

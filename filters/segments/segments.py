@@ -92,10 +92,10 @@ def own_segments(text: str, segments: Sequence[Segments], main: Marks, records: 
             kept = msgspec.structs.replace(of_kind, texts=[one for one in texts if len(one) >= LEAST_RECORD_CHARS])
         elif main.any():
             kept = msgspec.structs.replace(of_kind, without=_both(of_kind.without, main))
-        if kept != of_kind:
-            kept = msgspec.structs.replace(kept, words=len(segment_text(text, kept).split()))
-        if kept.words:
-            own.append(kept)
+        if kept == of_kind:
+            own.append(of_kind)
+        elif words := len(segment_text(text, kept).split()):
+            own.append(msgspec.structs.replace(kept, words=words))
     return own
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from filters.structure.page_lines import Characters, Mark, characters_of
+from filters.structure.page_lines import Characters, TextMark, characters_of
 
 Numbers = npt.NDArray[np.int64]
 
@@ -40,9 +40,9 @@ class TextTree(NamedTuple):
 def text_tree(elements: Sequence[Any], marked: bytes) -> TextTree | None:
     """The tree of a page by its elements and its marked text; None for a page that has marks of its own."""
     characters = characters_of(marked)
-    marks = np.flatnonzero(characters >= Mark.BLOCK)
+    marks = np.flatnonzero(characters >= TextMark.BLOCK)
     kinds = characters[marks]
-    is_start = (kinds < Mark.END_OF_NOSCRIPT) | (kinds > Mark.END)
+    is_start = (kinds < TextMark.END_OF_NOSCRIPT) | (kinds > TextMark.END)
     starts, ends = np.flatnonzero(is_start), np.flatnonzero(~is_start)
     if not len(starts) == len(ends) == len(elements):
         return None
@@ -53,18 +53,18 @@ def text_tree(elements: Sequence[Any], marked: bytes) -> TextTree | None:
 
     kinds = kinds[starts]
     after = started[ends]
-    known = np.concatenate(([0], (kinds == Mark.BLOCK).cumsum()))
+    known = np.concatenate(([0], (kinds == TextMark.BLOCK).cumsum()))
     has_block = known[after] > known[1:]
-    is_silent = (kinds == Mark.WIDGET) | (kinds == Mark.UNSEEN)
-    is_block = ((kinds == Mark.BLOCK) | has_block) & ~is_silent
+    is_silent = (kinds == TextMark.WIDGET) | (kinds == TextMark.UNSEEN)
+    is_block = ((kinds == TextMark.BLOCK) | has_block) & ~is_silent
     is_block[0] = False
     blocks = is_block.nonzero()[0]
     keys = depths[starts].astype(np.int64) * len(marks) + starts
     parents = by_depth[keys[by_depth].searchsorted(keys[blocks] - len(marks)) - 1]
-    is_silent |= (kinds == Mark.LINK) & ~has_block
+    is_silent |= (kinds == TextMark.LINK) & ~has_block
     silent = np.zeros(len(marks), np.int8)
     silent[starts[is_silent]], silent[ends[is_silent]] = 1, -1
-    inked = ((characters > _BLANK) & (characters < Mark.BLOCK)).cumsum(dtype=np.int32)[marks]
+    inked = marks - np.arange(len(marks)) - np.flatnonzero(characters <= _BLANK).searchsorted(marks)
     gained = inked.copy()
     gained[1:] -= inked[:-1]
     gained[1:][silent.cumsum()[:-1] > 0] = 0

@@ -29,7 +29,7 @@ _RUNNING = (
 _WIDGETS = ("button", "head", "iframe", "math", "object", "option", "select", "svg", "textarea")
 
 
-class Mark(IntEnum):
+class TextMark(IntEnum):
     """What begins or ends at a mark: a character of private use. All but the last four cut lines."""
 
     BLOCK = 0x10FFF0
@@ -46,30 +46,30 @@ class Mark(IntEnum):
 
 Characters = npt.NDArray[np.uint32]
 
-_EDGE, _NOSCRIPT, _END_OF_NOSCRIPT = map(chr, (Mark.BLOCK, Mark.NOSCRIPT, Mark.END_OF_NOSCRIPT))
+_EDGE, _NOSCRIPT, _END_OF_NOSCRIPT = map(chr, (TextMark.BLOCK, TextMark.NOSCRIPT, TextMark.END_OF_NOSCRIPT))
 _MARK_BYTES, _SAME_BYTES = len(_EDGE.encode()), _EDGE.encode()[:-1]
 _WITHOUT_SCRIPTS = re.compile(f"{_NOSCRIPT}.*?{_END_OF_NOSCRIPT}".encode(), re.DOTALL)
 _TEXT = "<xsl:apply-templates/>"
 
 
-def _template(pattern: str, start: Mark, end: Mark, inside: str = _TEXT) -> str:
+def _template(pattern: str, start: TextMark, end: TextMark, inside: str = _TEXT) -> str:
     return f'<xsl:template match="{pattern}">{chr(start)}{inside}{chr(end)}</xsl:template>'
 
 
 _MARKED = etree.XSLT(
     etree.XML(
         '<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform"><xsl:output method="text"/>'
-        + _template("*|noscript//noscript", Mark.BLOCK, Mark.END_OF_BLOCK)
-        + _template("|".join(_RUNNING), Mark.RUNNING, Mark.END_OF_BLOCK)
-        + _template("|".join(_WIDGETS), Mark.WIDGET, Mark.END_OF_BLOCK)
-        + _template("noscript", Mark.NOSCRIPT, Mark.END_OF_NOSCRIPT)
-        + _template("|".join(INLINE[1:]), Mark.INLINE, Mark.END)
-        + _template(INLINE[0], Mark.LINK, Mark.END)
+        + _template("*|noscript//noscript", TextMark.BLOCK, TextMark.END_OF_BLOCK)
+        + _template("|".join(_RUNNING), TextMark.RUNNING, TextMark.END_OF_BLOCK)
+        + _template("|".join(_WIDGETS), TextMark.WIDGET, TextMark.END_OF_BLOCK)
+        + _template("noscript", TextMark.NOSCRIPT, TextMark.END_OF_NOSCRIPT)
+        + _template("|".join(INLINE[1:]), TextMark.INLINE, TextMark.END)
+        + _template(INLINE[0], TextMark.LINK, TextMark.END)
         + _template(
             "|".join(UNSEEN[1:]),
-            Mark.UNSEEN,
-            Mark.END,
-            f'<xsl:for-each select=".//*">{chr(Mark.UNSEEN)}{chr(Mark.END)}</xsl:for-each>',
+            TextMark.UNSEEN,
+            TextMark.END,
+            f'<xsl:for-each select=".//*">{chr(TextMark.UNSEEN)}{chr(TextMark.END)}</xsl:for-each>',
         )
         + "</xsl:stylesheet>"
     )
@@ -104,13 +104,13 @@ def characters_of(visible: bytes) -> Characters:
 def page_lines(visible: bytes) -> set[str]:
     """The different lines of a visible text, with single spaces."""
     characters = characters_of(visible)
-    pieces = set(_cut(characters[characters < Mark.END]).split(_EDGE))
+    pieces = set(_cut(characters[characters < TextMark.END]).split(_EDGE))
     return {line for piece in pieces if (line := " ".join(piece.split()))}
 
 
 def lines_of_parts(characters: Characters, owners: npt.NDArray[np.uint8], parts: int) -> list[list[str]]:
     """The lines of each part of a text in order, with single spaces; `owners`: the part of each character, 0 = none."""
-    is_shown = (owners > 0) & (characters < Mark.END)
+    is_shown = (owners > 0) & (characters < TextMark.END)
     characters, owners = characters[is_shown], owners[is_shown]
     text = _cut(characters[owners.argsort(kind="stable")])
     ends = np.bincount(owners, minlength=parts + 1).cumsum().tolist()
@@ -119,4 +119,4 @@ def lines_of_parts(characters: Characters, owners: npt.NDArray[np.uint8], parts:
 
 
 def _cut(characters: Characters) -> str:
-    return np.minimum(characters, np.uint32(Mark.BLOCK)).tobytes().decode("utf-32-le")
+    return np.minimum(characters, np.uint32(TextMark.BLOCK)).tobytes().decode("utf-32-le")

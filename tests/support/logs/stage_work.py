@@ -44,15 +44,15 @@ def work_all(log: MemoryLog, settings: MeasureSettings, ruleset: str, detector: 
     work(log, TallyStage(detector.identity))
 
 
-def work(log: MemoryLog, stage: Stage, clock: Clock = wall_ms) -> Metrics:
-    """Run a stage over all records; returns its metrics."""
+def work(log: MemoryLog, stage: Stage, clock: Clock = wall_ms, group: str = "") -> Metrics:
+    """Run a stage over all records, in its own group or in this; returns its metrics."""
     stage.poll_s = 0.001
     metrics = Metrics()
-    member = log.join(stage.name, list(stage.inputs), member="one", store=stage.store)
+    member = log.join(group or stage.name, list(stage.inputs), member="one", store=stage.store)
     loop = StageLoop(stage, member, metrics=metrics, clock=clock)
     for _ in range(200):
         loop.cycle(threading.Event())
-        if not lag_of(log, stage.name):
+        if not lag_of(log, group or stage.name, {group or stage.name: tuple(stage.inputs)}):
             break
     member.close()
     return metrics
