@@ -67,6 +67,11 @@ FAULTS: dict[str, tuple[str, str, Callable[[World], object]]] = {  # the named s
     "lost verdict": (JUDGED, FETCH, lambda w: (w.page("1"), w.features("1").row(0, 0))),
     "lost score": (SCORED, FETCH, lambda w: (w.judged("1", scored=False), w.row(1, 1, 0))),
     "lost score of segments": (SCORED, FETCH, lambda w: (w.judged("1", segments=True, scored=False), w.row(1, 1, 0))),
+    "lost request for segments": (
+        SCORED,
+        FETCH,
+        lambda w: (w.judged("1", article=False, segments=True), w.row(1, 1, 0)),
+    ),
     "score of another site only": (
         SCORED,
         FETCH,
