@@ -70,6 +70,7 @@ _COMMANDS: dict[
             "train-sites": ("/lab.sites.training:train_sites", "Learn how sites are told apart by page scores."),
             "train-articles": ("/lab.articles.command:train_articles", "Learn to tell articles from other pages."),
             "train-extractor": ("/lab.extractor.command:train_extractor", "Learn to tell main text from the rest."),
+            "extractors": ("lab.extractors:extractors", "Compare extractors on labelled pages."),
             "templates": ("lab.templates:templates", "Split archived pages; list sites that share a template."),
             "measure": ("lab.pipes:measure", "Pipe: pages to features."),
             "judge": ("lab.pipes:judge", "Pipe: features to verdicts."),

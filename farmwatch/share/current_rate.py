@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from crawler.frontier.report import frontier_left, why_no_page
+from crawler.frontier.report import frontier_now, why_no_page
 from farmwatch.config.config import Config
 from farmwatch.share.rate_cache import read_cached_rate
 from farmwatch.share.review_labels import read_review
@@ -50,8 +50,7 @@ def current_rate(
     topics, crawling, waiting = log.topics(), None, 0
     if HITS in topics and DECISIONS in topics:
         waiting = records_behind(log, {"crawl": (HITS,)})["crawl"]
-        if config.log.url.startswith("sqlite:"):  # a broker would have to restore the frontier from its changelog
-            crawling = frontier_left(log, topics[HITS]).active
+        crawling = frontier_now(log, topics[HITS]).active
     if of == SITES and cut == _WHOLE and (kept := read_cached_rate(log, names.sites, config.rate, now_ms, by)):
         lines, counts, at, undated, waiting = kept.lines, kept.counts, kept.at, 0, 0
     else:

@@ -64,7 +64,7 @@ def text_tree(elements: Sequence[Any], marked: bytes) -> TextTree | None:
     is_silent |= (kinds == TextMark.LINK) & ~has_block
     silent = np.zeros(len(marks), np.int8)
     silent[starts[is_silent]], silent[ends[is_silent]] = 1, -1
-    inked = ((characters > _BLANK) & (characters < TextMark.BLOCK)).cumsum(dtype=np.int32)[marks]
+    inked = marks - np.arange(len(marks)) - np.flatnonzero(characters <= _BLANK).searchsorted(marks)
     gained = inked.copy()
     gained[1:] -= inked[:-1]
     gained[1:][silent.cumsum()[:-1] > 0] = 0

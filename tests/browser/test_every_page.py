@@ -60,7 +60,7 @@ def looks(chromium: Browser, demo: ServedConsole) -> dict[str, Look]:
     with tab(chromium, demo.url) as shown:
         found = walk(shown, look)
         more = [f"{page_with_verdict(shown, verdict)}&ruleset=c4" for verdict in ("article", "dropped")]
-        more.append(f"/page?url={quote('http://tidynest.example/', safe='')}&ruleset=whole-web")
+        more.append(f"/page?url={quote('http://happytailguide.example/', safe='')}&ruleset=whole-web")
         found |= {path: look(shown.open(path)) for path in [*more, "/sites?search=nothing"] if path not in found}
         assert shown.faults == []
     return found

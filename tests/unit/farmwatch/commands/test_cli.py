@@ -41,6 +41,13 @@ def test_help_imports_nothing_heavy() -> None:
     assert set(done.stderr.split()) & _HEAVY == set()
 
 
+def test_status_imports_no_library_that_it_does_not_use() -> None:
+    """`farmwatch status` starts without the HTTP client, the parser and numpy."""
+    code = "import sys, farmwatch.commands.start.status; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not {"aiohttp", "lxml", "numpy"}.intersection(done.stdout.split())
+
+
 @pytest.mark.parametrize(
     ("command", "code", "said"), [("--version 2>&-", Exit.OK, True), ("--version <&- >&- 2>&-", Exit.OK, False)]
 )

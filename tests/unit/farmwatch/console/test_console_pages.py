@@ -238,6 +238,22 @@ def test_sites_are_searched_sorted_and_paged(tmp_path: Path) -> None:
     assert [row["site"] for row in many] == [row.site for row in rows[:-1] if row.articles >= 5]
 
 
+def test_sites_that_count_through_segments_are_said(tmp_path: Path) -> None:
+    """The row of a site of which no page is an article says so; the site's own page how many pages count like that."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    rows = [
+        SiteState(id=site, site=site, articles=5, scored=5, through_segments=through)
+        for site, through in (("all.example", 5), ("some.example", 2), ("none.example", 0))
+    ]
+    with closing(open_log(url)) as log:
+        log.create(all_topics(PARTITIONS, "e"))
+        log.append([Output(SITES, partition_of(r.site, PARTITIONS), r.site.encode(), encode(r)) for r in rows])
+    (sites,) = visited(url, tmp_path, "/sites")
+    assert [row.count("through segments") for row in sites.text.split("<tr>") if ".example</a>" in row] == [1, 0, 0]
+    (site,) = visited(url, tmp_path, "/site", site="some.example")
+    assert "5 articles of 0 pages, 2 through segments" in site.text
+
+
 def test_totals_and_facets_are_those_of_the_sites(finished: str, tmp_path: Path) -> None:
     """The numbers beside each choice are of the sites that it would leave; the file has all rows, and no formula."""
     rows = [
@@ -329,8 +345,9 @@ def test_segments_are_framed_in_the_text_of_a_page(finished: str, tmp_path: Path
     titles = re.findall(r"<h3>(.*?)</h3>", page.text)
     assert [title.partition(":")[0] for title in titles] == ["comment", "post", "article"]
     assert titles[0].startswith("comment: 2 records, ")
-    assert titles[0].endswith("; by default not counted: text of visitors; by whole-web not counted: text of visitors")
-    assert "; by default not counted: the ruleset scores no segments; by whole-web " in titles[1]
+    assert titles[0].endswith("; not counted by <code>whole-web</code>: text of visitors")
+    assert titles[1].endswith("<code>whole-web</code>: too repetitive")
+    assert "; not counted by <code>default</code>: the ruleset scores no segments; not counted by " in titles[1]
     assert [page.text.count(line) for line in ('<p class="line record">', ' outside">')] == [3, 3]
     assert "<script>alert" not in page.text and page.text.count("&lt;script&gt;alert") >= 6
     assert (page.text.count("visitors"), visited(finished, tmp_path, "/page", url=URL)[0].text.count("<h3>")) == (2, 0)

@@ -44,7 +44,7 @@ def _page(path: str, html: str | None = None, **more: Any) -> dict[str, Any]:
 def test_measure_has_the_names_of_the_spec(farmwatch: Runner, tmp_path: Path) -> None:
     """A line has url, site, page_id, text, extract, measures, quality and so on, and values."""
     (line,) = farmwatch("lab", "measure", "-j", "1", _write(tmp_path, _page("/x?b=1", _SHORT))).lines
-    names = "url site page_id text extract measures quality structure blocks template_lines feature_epoch"
+    names = "url site page_id text extract measures quality structure blocks template_lines segments feature_epoch"
     assert list(line) == names.split()
     assert list(line["structure"]) == [*structure_names.MEASURES]
     assert (line["structure"]["h1_words"], line["structure"]["path_depth"]) == (2, 1)
@@ -52,6 +52,7 @@ def test_measure_has_the_names_of_the_spec(farmwatch: Runner, tmp_path: Path) ->
     assert line["extract"] == {"path": "recall", "error": ""}
     assert line["site"] == "a.example"
     assert line["blocks"] == [[1, 10, 0, 0], [0, 24, 0, 0]]
+    assert [(of["kind"], of["words"], of["without"]) for of in line["segments"]] == [("article", 7, [])]
     assert line["measures"]["tokens"] == 7
     assert line["measures"]["url_path"] == "/x?b=1"
     assert line["measures"]["duplicate_share"] == 0.0
@@ -333,7 +334,7 @@ def test_pipes_read_standard_input_and_mind_a_closed_reader(tmp_path: Path) -> N
         (
             ["lab", "judge", "--ruleset", "defualt", "in.jsonl"],
             Exit.USAGE,
-            "known: c4, default, dolma, fineweb, gopher, notes, notes-run; did you mean 'default'",
+            "known: c4, default, dolma, fineweb, gopher, notes, notes-run, whole-web; did you mean 'default'",
         ),
         (["lab", "score", "--detector", "falcon", "in.jsonl"], Exit.USAGE, "lite-ngram"),
     ],

@@ -20,7 +20,7 @@ def text_of(number: int, sizes: list[int]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-@given(sizes=st.lists(st.lists(st.integers(10, 20), min_size=1, max_size=2), min_size=2, max_size=6))
+@given(sizes=st.lists(st.lists(st.integers(12, 20), min_size=1, max_size=2), min_size=2, max_size=6))
 def test_texts_of_a_spliced_page_are_segments(name: str, sizes: list[list[int]]) -> None:
     """Each of two to six texts under a template with a sign is whole in a segment of its kind, which has no other."""
     template = TEMPLATES[name]
