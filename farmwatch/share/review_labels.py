@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,7 +89,7 @@ def review_of(labels: Iterable[ReviewLabel], settings: RateSettings, now_ms: int
     votes: dict[str, dict[str, list[bool]]] = {}  # person -> site -> whether its articles are by a language model
     too_old: set[str] = set()
     oldest = now_ms
-    for label in newest.values():
+    for label in sorted(newest.values(), key=attrgetter("by", "site")):  # draws of the truth depend on their order
         at = label.drawn_at or label.labelled_at
         if label.label not in (Truth.LLM, Truth.HUMAN) or not label.site:
             continue
@@ -97,9 +98,7 @@ def review_of(labels: Iterable[ReviewLabel], settings: RateSettings, now_ms: int
             continue
         votes.setdefault(label.by, {}).setdefault(label.site, []).append(label.label == Truth.LLM)
         oldest = min(oldest, at)
-    shares = {  # sorted: draws of the truth must not depend on the order of the lines
-        by: {site: sum(said) / len(said) for site, said in sorted(votes[by].items())} for by in sorted(votes)
-    }
+    shares = {by: {site: sum(said) / len(said) for site, said in sites.items()} for by, sites in votes.items()}
     labelled = {site for sites in shares.values() for site in sites}
     named = labelled.union(*(sample.sites for sample in samples.values()))  # a site of two samples: once
     drawn = len(named) + sum(sample.unnamed for sample in samples.values())

@@ -40,12 +40,8 @@ class SiteLabel(NamedTuple):
     @property
     def words(self) -> str:
         """It as a sentence."""
-        if self.label == DIFFER:
-            return f"people differ ({self.dissent} llm, {self.dissent} human)"
-        return f"people called it {self.label}" + (f" ({self.dissent} did not)" if self.dissent else "")
-
-
-_UNLABELLED = SiteLabel()
+        tie = f"people differ ({self.dissent} llm, {self.dissent} human)"
+        return tie if self.label == DIFFER else f"people called it {self.label}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +49,11 @@ class ListedSite:
     """A site: its row; its probability of being an LLM site; its label in the review; why it has no page."""
 
     row: SiteState
-    p_llm: float | None = None
-    called: SiteLabel = _UNLABELLED
-    no_page: str = ""
-    needs: int | None = None
-    now_ms: int = 0
+    p_llm: float | None
+    called: SiteLabel
+    no_page: str
+    needs: int | None
+    now_ms: int
 
     @property
     def verdict_words(self) -> str:
@@ -154,13 +150,9 @@ def site_labels(review: Review | None) -> dict[str, SiteLabel]:
     """Site -> what people called it."""
     if review is None:
         return {}
-    truths = review.truths(SITES)
-    return {
-        site: SiteLabel(
-            DIFFER if site in truths.tied else str(Truth.LLM if chance >= 0.5 else Truth.HUMAN), review.dissent[site]
-        )
-        for site, chance in truths.likely.items()
-    }
+    likely, _, tied = review.truths(SITES)
+    labels = {site: str(Truth.LLM if chance >= 0.5 else Truth.HUMAN) for site, chance in likely.items()}
+    return {site: SiteLabel(DIFFER if site in tied else label, review.dissent[site]) for site, label in labels.items()}
 
 
 def lines_of(
@@ -179,7 +171,7 @@ def lines_of(
         ListedSite(
             row,
             likely.get(row.site),
-            labels.get(row.site, _UNLABELLED),
+            labels.get(row.site, SiteLabel()),
             no_page.get(row.site, ""),
             _needs(row, methods.get(row.detector)),
             now_ms,

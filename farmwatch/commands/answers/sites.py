@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from dataclasses import replace
 from typing import Annotated
 
@@ -63,8 +62,8 @@ def sites(
     if certain is not None:
         rank = {site: place for place, site in enumerate(certain.sites)}
         lines = [line for line in lines if line.row.site in rank]
-        by_label = Counter(line.called.label for line in lines)
-        labelled, human = sum(by_label[truth] for truth in Truth), by_label[Truth.HUMAN]
+        firm = [line.called.label for line in lines if line.called.label in tuple(Truth)]
+        labelled, human = len(firm), firm.count(Truth.HUMAN)
         if contradicts(labelled, human, most_false):
             called = f"the review calls {human} of {counted(labelled, 'site')} of this list human"
             mend = "allow more by --fdr, or calibrate the detector (`farmwatch lab calibrate`)"

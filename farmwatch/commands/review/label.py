@@ -25,6 +25,7 @@ from stream.text.wording import counted, one_line
 
 _QUIT = "q"
 _KEYS = (*ANSWERS, SKIP, UNDO, _QUIT)
+_NO_KEY = f"{{!r}} is no key; there are {' '.join(_KEYS)}"
 
 
 def label(
@@ -70,14 +71,10 @@ def _press(session: Session, keys: Iterable[tuple[str, str]]) -> str:
         if key == _QUIT:
             break
         if key not in _KEYS:
-            raise UsageError(f"{place}: {_no_key(key)}. What was answered before it stands")
+            raise UsageError(f"{place}: {_NO_KEY.format(one_line(key))}. What was answered before it stands")
         if why := session.press(key):
             return f"{place}: {key}: {why}"
     return ""
-
-
-def _no_key(typed: str) -> str:
-    return f"{one_line(typed)!r} is no key; there are {' '.join(_KEYS)}"
 
 
 def _read(answers: Path | None) -> Iterator[tuple[str, str]]:
@@ -101,7 +98,7 @@ def _asked(session: Session) -> Iterator[tuple[str, str]]:
         while typed := sys.stdin.readline():
             if (key := typed.strip().lower()) in _KEYS:
                 break
-            message(_no_key(key))
+            message(_NO_KEY.format(one_line(key)))
         else:
             return
         yield "stdin", key
