@@ -111,6 +111,8 @@ def jobs_of_tally(
         frontier = frontier_now(log, log.topics()[HITS])
         crawl = {"pages_fetched": frontier.fetched, "sites_open": frontier.active, "sites": frontier.sites}
         reads = reads_of_live(live.names)
+        if not frontier.sites:  # then a decision waits for nobody
+            reads = {**reads, "crawl": (HITS,)}
         lags = {group: lag_of(log, group, reads) for group in reads}
         waiting = ",".join(f"{group}:{count}" for group, count in lags.items() if count) or "none"
         _log.info("status", **crawl, run=live.run.shown, waiting=waiting, share=share.text_now())
