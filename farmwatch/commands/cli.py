@@ -47,7 +47,7 @@ _COMMANDS: dict[
         },
         "review": {
             "draw": ("review.draw:draw", "Draw sites at random for people to label; the share then rests on them."),
-            "label": ("review.label:label", "Label the pages of a sample, one key a page."),
+            "label": ("review.label:label", "Label the pages of a sample, each by a key and Enter."),
             "panel": ("review.panel:panel", "A fixed sample of sites, and how their verdicts change."),
             "canaries": ("review.canaries:canaries", "Pages of known truth, and the verdicts on them."),
         },
@@ -70,6 +70,7 @@ _COMMANDS: dict[
             "train-sites": ("/lab.sites.training:train_sites", "Learn how sites are told apart by page scores."),
             "train-articles": ("/lab.articles.command:train_articles", "Learn to tell articles from other pages."),
             "train-extractor": ("/lab.extractor.command:train_extractor", "Learn to tell main text from the rest."),
+            "extractors": ("lab.extractors:extractors", "Compare extractors on labelled pages."),
             "templates": ("lab.templates:templates", "Split archived pages; list sites that share a template."),
             "measure": ("lab.pipes:measure", "Pipe: pages to features."),
             "judge": ("lab.pipes:judge", "Pipe: features to verdicts."),

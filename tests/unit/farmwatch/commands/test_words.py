@@ -85,6 +85,11 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "log import none.warc",
     ],
     "lab-judge": ["lab judge features.jsonl", "lab judge bad.jsonl"],
+    "lab-extractors": [
+        "lab extractors bench labelled --out bench --tool none",
+        "lab extractors bench labelled --out bench --recorded none",
+        "lab extractors bench none --out bench",
+    ],
     "review-label": [
         "review draw --sites 50 --seed 1 --out sample.jsonl --config tallied.toml",
         "review label sample.jsonl --out labels.jsonl --operator ann --answers keys.txt",

@@ -1,0 +1,1 @@
+"""The bench of extractors: the texts of many tools beside labelled main texts."""

@@ -1,0 +1,68 @@
+"""The learned vote em_13: whether a text node is main text, from the tools that have it.
+
+As many nodes of main text as others are drawn; a classifier learns on 70% of the pages and is tested on 30%.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from lab.extractor_bench.ensembles import THIRTEEN, votes_of
+from lab.extractor_bench.page_facts import PageFacts
+from lab.extractor_bench.pages import BenchPage
+from lab.extractor_bench.runs import ToolRun
+
+_REPEATS, _LEARNED = 5, 0.7
+_MOST_NODES = 50_000
+_FEWEST_PAGES = 20
+
+
+class LearnedVote(msgspec.Struct, frozen=True):
+    """The accuracy of a classifier on balanced nodes of other pages: mean and standard deviation of several splits."""
+
+    classifier: str
+    members: int
+    nodes: int
+    accuracy: float
+    deviation: float
+
+
+def learned_votes(
+    pages: Sequence[BenchPage], runs: Mapping[str, ToolRun], facts: Sequence[PageFacts]
+) -> list[LearnedVote]:
+    """Logistic regression and a random forest; none without scikit-learn, two tools, or enough pages."""
+    members = [name for name in THIRTEEN if name in runs and runs[name].texts]
+    if find_spec("sklearn") is None or len(members) < 2 or len(pages) < _FEWEST_PAGES:
+        return []
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+
+    votes = votes_of(members, runs, facts)
+    golds = [f" {' '.join(page.gold.split())} " for page in pages]
+    labels = np.array([f" {leaf} " in gold for gold, of in zip(golds, facts, strict=True) for leaf in of.leaves], bool)
+    page_of = np.repeat(np.arange(len(pages)), [len(of.leaves) for of in facts])
+    table = np.concatenate(votes)
+    classifiers: dict[str, Callable[[int], Any]] = {
+        "logistic regression": lambda seed: LogisticRegression(max_iter=1000, random_state=seed),
+        "random forest": lambda seed: RandomForestClassifier(100, min_samples_leaf=5, random_state=seed),
+    }
+    found = []
+    for name, make in classifiers.items():
+        right, size = [], 0
+        for seed in range(_REPEATS):
+            rng = np.random.default_rng(seed)
+            each = min(labels.sum(), (~labels).sum(), _MOST_NODES // 2)
+            rows = np.concatenate([rng.choice(np.flatnonzero(labels == one), each, False) for one in (True, False)])
+            learns = (rng.random(len(pages)) < _LEARNED)[page_of[rows]]
+            if learns.all() or len(set(labels[rows[learns]].tolist())) < 2:
+                return []
+            model = make(seed).fit(table[rows[learns]], labels[rows[learns]])
+            right.append(model.score(table[rows[~learns]], labels[rows[~learns]]))
+            size = len(rows)
+        found.append(LearnedVote(name, len(members), size, float(np.mean(right)), float(np.std(right))))
+    return found
