@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from farmwatch.config.config import load
 from farmwatch.labels.judgements import LabelSample
 from farmwatch.share.review_labels import read_review
 from farmwatch.share.site_lines import site_labels
@@ -20,6 +21,7 @@ from stream.schema.topics import RATES
 from stream.text.user_errors import Exit, FarmwatchError
 from tests.support.front_door import DETECTOR, Runner
 from tests.support.runs.two_runs import RULESETS, A, begin, page, put_features, put_run, site
+from tests.support.web.console_browser import Browser, browse
 
 SITES, PAGES = 60, 5
 LLM = {f"s{n}.example" for n in range(0, SITES, 3)}  # a third
@@ -198,6 +200,13 @@ def test_a_tie_is_no_label(farmwatch: Runner, url: str, tmp_path: Path) -> None:
     other = next(iter(disputed - {tied}))
     assert "people called it llm" in farmwatch("site", other, *flags).out
     assert "farmwatch sites --where 'dissent>0'" in " ".join(farmwatch("rate", *flags).out.split())
+
+    async def shown(browser: Browser) -> str:
+        return (await browser.get("/sites", {"label": "differ"})).text
+
+    config = load(None, [f"log.url={url}", f"rate.review={labels}"], {}).config
+    page_of_ties = browse(url, tmp_path, shown, config=config)
+    assert "people differ (1 llm, 1 human)" in page_of_ties and other not in page_of_ties
 
 
 def test_ties_neither_contradict_the_flags_nor_leave_a_list(farmwatch: Runner, url: str, tmp_path: Path) -> None:
