@@ -2,7 +2,8 @@
 
 A container is known by id, class, role, label or schema.org type. A page may be about cookies, or be a thread. So a
 dialog goes that asks for consent, or is small and has the name of a known manager; dialogs that are most of a page go
-if there is prose beside them, and comments that are most of the rest stay.
+if there is prose beside them. Comments that are most of the rest go if there is an article beside them: of 91 such
+labelled pages the text by `blocks` is better without the comments on 73, and worse on 8.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ MOST_SHARE = 0.5
 """Share of a page's text that may be taken out, if it is all that is known of it."""
 
 LEAST_PROSE_SIZE = 400  # bytes of the page beside dialogs that hold most of its text
+LEAST_ARTICLE_SIZE = 1_000  # bytes of prose beside comments that are longer than the rest
 _PROSE_CHARS = 80  # of a line
 _NAME_CHARS = 500  # of an attribute
 _NAMING = ("id", "class", "role", "aria-modal", "itemtype", "itemprop")
@@ -75,7 +77,11 @@ def prune(elements: Sequence[Any], page_size: int) -> bool:
     dialogs = _dialogs(elements[0], named, own, page_size)
     rest = page_size - sum(visible_bytes(visible_text(element)) for element in dialogs)
     threads = [element for element, part in named if part is Part.COMMENTS]
-    unwanted = dialogs + _comments(threads, own, MOST_SHARE * rest)
+    comments, are_most = _comments(threads, own, MOST_SHARE * rest)
+    if are_most:
+        prose_size = _prose_size(elements[0]) - sum(map(_prose_size, dialogs + comments))
+        comments = comments if prose_size >= LEAST_ARTICLE_SIZE else []
+    unwanted = dialogs + comments
     for element in unwanted:
         element.drop_tree()
     return bool(unwanted)
@@ -115,8 +121,8 @@ def _dialogs(root: Any, named: Sequence[tuple[Any, Part]], own: Sequence[Any], p
     return managers + others
 
 
-def _comments(named: Sequence[Any], own: Sequence[Any], most: float) -> list[Any]:
-    """The outermost containers of comments; none if they have more bytes than `most`."""
+def _comments(named: Sequence[Any], own: Sequence[Any], most: float) -> tuple[list[Any], bool]:
+    """The outermost containers of comments, and whether they have more bytes than `most`."""
     names, known, with_own = set(named), set[Any](), set[Any]()
     for element in own:
         outer = None if element in names else element.getparent()
@@ -135,7 +141,7 @@ def _comments(named: Sequence[Any], own: Sequence[Any], most: float) -> list[Any
         if size := visible_bytes(visible_text(element)):
             taken.append(element)
             most -= size
-    return taken if most >= 0 else []
+    return taken, most < 0
 
 
 def _around(elements: Iterable[Any]) -> set[Any]:

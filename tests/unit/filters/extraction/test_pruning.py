@@ -283,6 +283,14 @@ def test_a_thread_keeps_its_posts(attributes: str) -> None:
     assert pruned(html).count("post of the thread") == 40
 
 
+@pytest.mark.parametrize("attributes", THREADS)
+def test_comments_go_from_below_an_article_that_is_shorter(attributes: str) -> None:
+    """However long they are, if the rest has prose of its own; with less, the page is taken for a thread."""
+    thread = container(attributes, f"{PRAISE} {PRAISE}", 100)
+    assert pruned(page(article(10), thread)) == pruned(page(article(10)))
+    assert pruned(page(article(9), thread)).count("dear author") == 200
+
+
 def test_names_that_only_resemble_are_kept() -> None:
     """Commentary, a comment's count in a link, and a menu of cookies are no containers."""
     names = [
