@@ -31,13 +31,13 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """Seconds of wall clock that a page may take before its worker is killed."""
     memory_bytes: Annotated[int, Meta(ge=512 * 1024**2, le=MOST_BYTES)] = 1024**3
     """Address space of one worker, in bytes; the libraries alone take 350 MiB of it."""
-    extractor: Literal["trafilatura", "blocks", "resiliparse"] = "trafilatura"
+    extractor: Literal["trafilatura", "blocks", "auto", "resiliparse"] = "trafilatura"
     """Extractor of the main text (epoch). `blocks` is a learned classifier of text blocks, and Trafilatura where that
-    finds next to no words. `resiliparse` is faster, its text has no known links, lists and tables, and it needs the
-    extra `resiliparse`."""
+    finds next to no words. `auto` is Trafilatura, and `blocks` where that text is no article by the article model.
+    `resiliparse` is faster, its text has no known links, lists and tables, and it needs the extra `resiliparse`."""
     extractor_model: str = ""
-    """Trained model for the extractor `blocks`, a file DIGEST.json; empty: the model that ships (epoch). Of the stages
-    only MEASURE reads the file."""
+    """Trained model for the extractors `blocks` and `auto`, a file DIGEST.json; empty: the model that ships (epoch). Of
+    the stages only MEASURE reads the file."""
     max_html_bytes: PositiveBytes = 2 * 1024**2
     """Decoded bytes read of a page; of a larger one, the first part is extracted and `html_cut` is measured (epoch)."""
     max_elements: PositiveCount = 50_000

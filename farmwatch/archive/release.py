@@ -6,7 +6,7 @@ It has no text of pages. Its files give its share again: `farmwatch.archive.rele
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -118,13 +118,13 @@ def _rows_of_run(rows: Sequence[SiteState], run: Run, config: Config, now_ms: in
     return [*sites, *(row for of in canaries.values() for row in of)]
 
 
-def _without_names(labels: Iterable[ReviewLabel], forgotten: Forgotten) -> Iterator[ReviewLabel]:
+def _without_names(labels: Sequence[ReviewLabel], forgotten: Forgotten) -> Iterator[ReviewLabel]:
     """The labels without names of people; those of forgotten hosts count on, without name and address."""
     names: dict[str, str] = {}
-    people: dict[str, str] = {}
+    everyone = sorted({label.by for label in labels} - {""})  # in their order, on which draws of the truth depend
+    people = {"": ""} | {name: f"labeller-{number:03}" for number, name in enumerate(everyone, 1)}
     for label in labels:
-        by = people.setdefault(label.by, f"labeller-{len(people) + 1}") if label.by else ""
-        label = msgspec.structs.replace(label, by=by)
+        label = msgspec.structs.replace(label, by=people[label.by])
         if forgotten.covers(label.site) or label.fetch_id in names:  # a retraction has no site
             hidden = (
                 named and names.setdefault(named, f"forgotten-{len(names)}") for named in (label.site, label.fetch_id)

@@ -109,7 +109,7 @@ class _Partition:
         pages = list(read(PAGES, Page)) if MEASURED in steps else []
         hits = list(read(HITS, Hit))
         if CRAWLED in steps:
-            self.reader.count_unread("crawl", DECISIONS)
+            self.reader.count_unread("crawl", DECISIONS, {hit.record.site for hit in hits if not hit.record.imported})
             self._hits_to_pages(hits, pages, queued)
         if MEASURED in steps:
             fetched = [page for page in pages if page.record.outcome == FetchOutcome.FETCHED]
@@ -158,6 +158,9 @@ class _Partition:
         self._refuse_twice(step.name, pages, lambda page: page.id)
         seen: set[str] = set()
         for hit in hits:
+            unread = self.reader.is_unread("crawl", HITS, hit.offset)  # already counted as waiting
+            if unread and hit.record.imported:  # CRAWL will skip it
+                self.report.waiting["crawl"] -= 1
             wanted = hit.record.id
             if not hit.record.imported:
                 with suppress(UnusableUrl):  # CRAWL dead-lettered it
@@ -171,7 +174,6 @@ class _Partition:
                     found = None  # refused once, queued for another visit
                 else:
                     step.reasons[found.reason] += 1
-            unread = self.reader.is_unread("crawl", HITS, hit.offset)  # already counted as waiting
             if found is None and wanted in queued and not unread:
                 self.report.waiting["crawl"] += 1
             waiting = wanted in queued or unread

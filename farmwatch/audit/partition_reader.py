@@ -14,7 +14,7 @@ The results of an unreadable record still exist. So the record before it counts 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from farmwatch.audit.report import AuditReport, BrokenRecord, ExpiredOffsets, UnreadableRecord
 from farmwatch.audit.scope import AuditScope, R, StoredRecord, slim
@@ -102,10 +102,10 @@ class PartitionReader:
             rows.pop(key, None)
         return rows, set(bad)
 
-    def count_unread(self, stage: str, topic: str) -> None:
-        """Count the unread records of a stage on a topic that the audit does not read otherwise."""
-        start = self._committed[stage, topic]
-        self._report.waiting[stage] += sum(map(is_record, self._log.read(topic, self.partition, start)))
+    def count_unread(self, stage: str, topic: str, sites: Collection[str]) -> None:
+        """Count the unread records of these sites for a stage on a topic that the audit does not read otherwise."""
+        unread = self._log.read(topic, self.partition, self._committed[stage, topic])
+        self._report.waiting[stage] += sum(is_record(m) and site_of(m.key) in sites for m in unread)
 
     def is_unread(self, stage: str, topic: str, offset: int) -> bool:
         """Whether the stage has not committed this offset."""

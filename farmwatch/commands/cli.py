@@ -47,7 +47,7 @@ _COMMANDS: dict[
         },
         "review": {
             "draw": ("review.draw:draw", "Draw sites at random for people to label; the share then rests on them."),
-            "label": ("review.label:label", "Label the pages of a sample, one key a page."),
+            "label": ("review.label:label", "Label the pages of a sample, each by a key and Enter."),
             "panel": ("review.panel:panel", "A fixed sample of sites, and how their verdicts change."),
             "canaries": ("review.canaries:canaries", "Pages of known truth, and the verdicts on them."),
         },

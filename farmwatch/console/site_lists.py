@@ -18,7 +18,7 @@ from farmwatch.console.site_filter import DECIDED, SORTS, STATES, SiteFilter, Si
 from farmwatch.explain.report import threshold_of
 from farmwatch.share.page_lines import PAGE_COLUMNS
 from farmwatch.share.review_labels import read_review
-from farmwatch.share.site_lines import SITE_COLUMNS, ListedSite, lines_of, site_fields, site_labels
+from farmwatch.share.site_lines import LABELS, SITE_COLUMNS, ListedSite, SiteLabel, lines_of, site_fields, site_labels
 from farmwatch.share.template_groups import TemplateGroups
 from farmwatch.share.words import share_columns
 from farmwatch.tables.columns import Column, fields_of
@@ -33,7 +33,7 @@ from scoring.sites.sprt import SiteTest
 from scoring.stages.site_tally import SiteTally
 from stream.log.contract import Clock, Log, partition_of
 from stream.schema.records import SiteState
-from stream.schema.vocabulary import SiteClass, Truth
+from stream.schema.vocabulary import SiteClass
 from stream.text.user_errors import NotFound, UsageError
 
 Query = Mapping[str, str]
@@ -69,12 +69,12 @@ class SiteLists:
             source=query.get("source", "")[:100],
             least=number_in(query, "least") or 0,
         )
-        label, sort = one_of(query, "label", ("", *Truth)), one_of(query, "sort", tuple(SORTS))
+        label, sort = one_of(query, "label", ("", *LABELS)), one_of(query, "sort", tuple(SORTS))
         reverse = one_of(query, "reverse", ("", "1"))
         chosen = matching._asdict() | {"label": label, "sort": sort, "reverse": reverse}
         del chosen["names"]
         if label:
-            matching = matching._replace(names=tuple(site for site in labels if labels[site] == label))
+            matching = matching._replace(names=tuple(site for site in labels if labels[site].label == label))
         after = query.get("after", "")[:253]
         rows = self._model.sites(
             matching, sort=sort, is_reversed=bool(reverse), after=after, limit=limit + 1, likely=likely
@@ -130,7 +130,7 @@ class SiteLists:
         }
 
     def _facets(
-        self, of: SiteFilter, labels: Mapping[str, str], matching_rows: Sequence[SiteState] | None
+        self, of: SiteFilter, labels: Mapping[str, SiteLabel], matching_rows: Sequence[SiteState] | None
     ) -> Data | None:
         """The sums of the sites that match, and how many each value of a field would leave.
 
@@ -153,14 +153,14 @@ class SiteLists:
             "total": {name: sum(getattr(sums, name) for sums in matching) for name in _SUMS},
             "verdict": _counts((sums.state, sums.sites) for sums in every),
             "source": self._jobs.soon(("sources",), self._model.sources, _SOON_S) or {},
-            "label": _counts((label, 1) for label in labels.values()),
+            "label": _counts((called.label, 1) for called in labels.values()),
         }
 
-    def _labels(self) -> dict[str, str]:
+    def _labels(self) -> dict[str, SiteLabel]:
         return site_labels(read_review(self._config.rate, self._clock()))
 
     def _lines(
-        self, rows: Sequence[SiteState], likely: Mapping[str, float], labels: Mapping[str, str]
+        self, rows: Sequence[SiteState], likely: Mapping[str, float], labels: Mapping[str, SiteLabel]
     ) -> list[ListedSite]:
         return lines_of(rows, self._log, self._config, self._clock(), likely, labels)
 

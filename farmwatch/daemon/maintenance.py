@@ -10,20 +10,21 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
 import structlog
 
-from crawler.frontier.report import frontier_left
+from crawler.frontier.report import frontier_now
 from farmwatch.metrics import LOG_BYTES
 from farmwatch.share.live_share import BUSY, GAUGES_S, LiveShare
 from replay.runs.retention import offsets_to_keep, renew_idle
 from replay.runs.run_rules import RunRules
-from replay.runs.topology import lag_of, reads_of_live
+from replay.runs.topology import first_record, is_to_crawl, lag_of, processed_by, reads_of_live
 from scoring.rates.settings import RateSettings
 from stream.log.contract import Log
-from stream.log.errors import TooMuchExpired
+from stream.log.errors import StreamError, TooMuchExpired
 from stream.processing import heartbeat
 from stream.processing.metrics import Metrics
 from stream.processing.steady_clock import SteadyClock
@@ -104,13 +105,14 @@ def jobs_of_tally(
 
     def send_heartbeat() -> None:
         heartbeat.beat(log, log.topics()[HITS], clock())
+        pass_for_crawl(log)
 
     def log_status() -> None:
-        crawl: dict[str, int] = {}
-        if not log.forgets_offsets:  # on a broker it needs the whole changelog
-            frontier = frontier_left(log, log.topics()[HITS])
-            crawl = {"pages_fetched": frontier.fetched, "sites_open": frontier.active, "sites": frontier.sites}
+        frontier = frontier_now(log, log.topics()[HITS])
+        crawl = {"pages_fetched": frontier.fetched, "sites_open": frontier.active, "sites": frontier.sites}
         reads = reads_of_live(live.names)
+        if not frontier.sites:  # then a decision waits for nobody
+            reads = {**reads, "crawl": (HITS,)}
         lags = {group: lag_of(log, group, reads) for group in reads}
         waiting = ",".join(f"{group}:{count}" for group, count in lags.items() if count) or "none"
         _log.info("status", **crawl, run=live.run.shown, waiting=waiting, share=share.text_now())
@@ -164,6 +166,19 @@ class RetentionRounds:
         if freed:
             _log.info("expired", bytes=freed)
         return ""
+
+
+def pass_for_crawl(log: Log) -> None:
+    """Without a CRAWL process, pass in its place the heartbeats and hits of imported pages that come next."""
+    if log.members("crawl"):
+        return
+    begin = processed_by(log, "crawl", HITS)
+    spans = enumerate(zip(begin, log.end(HITS), strict=True))
+    found = [(end, first_record(log, HITS, at, start, end, is_to_crawl)) for at, (start, end) in spans]
+    reached = [end if hit is None else hit.offset for end, hit in found]
+    if reached != begin:
+        with suppress(StreamError):  # a CRAWL process has begun
+            log.reset("crawl", HITS, reached)
 
 
 def set_size_gauges(log: Log, metrics: Metrics) -> None:

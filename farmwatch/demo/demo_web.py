@@ -1,7 +1,7 @@
 """The demo's web: its sites, their authors, and the searches that lead to them.
 
-Eight sites have articles by a language model (one has too few for a verdict), eight have prose by people (one of them
-is slow), and the robots.txt of one disallows everything. All hosts end in `.example`, so none exists.
+Eleven sites have articles by a language model, eleven have prose by people (one of them is slow), and the robots.txt of
+one disallows everything. Of each kind some have too few for a verdict. All hosts end in `.example`, so none exists.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
-from itertools import cycle
+from itertools import cycle, islice
 from typing import NamedTuple
 
 from farmwatch.demo.human_pages import human_pages
@@ -19,15 +19,18 @@ from stream.schema.vocabulary import SiteClass, Truth
 
 SLOW_HOST = "archive.patientpages.example"
 CLOSED_HOST = "members.closedshelf.example"
-SMALL_HOST = "strideandthrive.example"
+FEW = 3  # articles of a small site, at most: too few for a verdict
 MOST_HUMAN_PAGES = 12  # of a site; fewer if the running Python has less prose
 
 _LLM_SITES: dict[str, tuple[str, Family, str]] = {
+    "balcony.potandsoil.example": ("Pot and Soil", Family.MAGAZINE, "Jo Fern"),
     "blog.leafycorner.example": ("Leafy Corner", Family.JOURNAL, "Ivy Marsh"),
     "happytailguide.example": ("Happy Tail Guide", Family.MAGAZINE, "Robin Hale"),
+    "homeofficehints.example": ("Home Office Hints", Family.JOURNAL, "Max Arden"),
     "morninghabits.example": ("Morning Habits", Family.MAGAZINE, "Dana Brook"),
     "pennywisepath.example": ("Pennywise Path", Family.JOURNAL, "Chris Lowell"),
-    SMALL_HOST: ("Stride and Thrive", Family.JOURNAL, "Sam Fields"),
+    "strideandthrive.example": ("Stride and Thrive", Family.JOURNAL, "Sam Fields"),
+    "thriftyhousehold.example": ("Thrifty Household", Family.MANUAL, "Lee Carver"),
     "tidynest.example": ("Tidy Nest", Family.MAGAZINE, "Jamie Quill"),
     "wanderlightly.example": ("Wander Lightly", Family.MANUAL, "Alex Rivers"),
     "www.gadgetgleam.example": ("Gadget Gleam", Family.MANUAL, "Morgan Vale"),
@@ -41,6 +44,11 @@ _HUMAN_SITES: dict[str, tuple[str, Family]] = {
     "guide.objectgarden.example": ("Object Garden", Family.MANUAL),
     "handbook.slitherandson.example": ("Slither and Son", Family.MAGAZINE),
     SLOW_HOST: ("Patient Pages", Family.JOURNAL),
+}
+_SMALL_HUMAN_SITES: dict[str, tuple[str, Family]] = {
+    "basics.scalebook.example": ("Scale Book", Family.MAGAZINE),
+    "snippets.coilandkeep.example": ("Coil and Keep", Family.JOURNAL),
+    "www.smallserpent.example": ("Small Serpent", Family.MANUAL),
 }
 _TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 _CLOSED_SITE = {
@@ -68,16 +76,18 @@ def build_demo_web(*, slow_s: float = 0.3) -> DemoWeb:
         sites[host] = DemoSite(host, name, family, articles, author=author)
         truth[host] = Truth.LLM
     pages_of_people = human_pages()
-    each = min(len(pages_of_people) // len(_HUMAN_SITES), MOST_HUMAN_PAGES)
-    shares = [pages_of_people[number * each :][:each] for number in range(len(_HUMAN_SITES))]
-    for (host, (name, family)), pages in zip(_HUMAN_SITES.items(), shares, strict=True):
+    each = min((len(pages_of_people) - FEW * len(_SMALL_HUMAN_SITES)) // len(_HUMAN_SITES), MOST_HUMAN_PAGES)
+    next_pages = iter(pages_of_people)
+    for host, (name, family) in (_HUMAN_SITES | _SMALL_HUMAN_SITES).items():
         delay_s = slow_s if host == SLOW_HOST else 0.0
+        pages = islice(next_pages, FEW if host in _SMALL_HUMAN_SITES else each)
         articles = [
             Article(host, f"section-{n}", page.title, "\n\n".join(page.paragraphs)) for n, page in enumerate(pages, 1)
         ]
         sites[host] = DemoSite(host, name, family, articles, author=_HUMAN_AUTHOR, delay_s=delay_s)
         truth[host] = Truth.HUMAN
-    expected: dict[str, str] = {**truth, SMALL_HOST: SiteClass.UNCLASSIFIABLE, CLOSED_HOST: SiteClass.UNCLASSIFIABLE}
+    small = {CLOSED_HOST, *(host for host, site in sites.items() if len(site.articles) <= FEW)}
+    expected: dict[str, str] = truth | dict.fromkeys(small, SiteClass.UNCLASSIFIABLE)
     next_articles = {host: cycle(site.articles) for host, site in sites.items()}  # for results without a path
     searches = resources.files("farmwatch.demo").joinpath("searches.toml").read_text(encoding="utf-8")
     hits: list[dict[str, object]] = []

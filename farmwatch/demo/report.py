@@ -45,9 +45,9 @@ class DemoResult:
 
     @property
     def rates(self) -> list[RateLine]:
-        """The rate of all sites; none is open at the end of the demo."""
+        """The rate of all sites; none is crawled any more at the end of the demo."""
         return [
-            msgspec.structs.replace(line, open_sites=0) for line in rate_lines(self.rows, RateQuery(settings=self.rate))
+            msgspec.structs.replace(line, crawling=0) for line in rate_lines(self.rows, RateQuery(settings=self.rate))
         ]
 
     @property

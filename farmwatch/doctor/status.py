@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from crawler.frontier.report import frontier_left
+from crawler.frontier.report import frontier_now
 from farmwatch.config.config import Config
 from farmwatch.doctor import crawl_checks, log_checks, machine_checks
 from farmwatch.doctor.check_result import CheckResult, CheckState, Results, Subject, fail, warn
@@ -18,7 +18,7 @@ from farmwatch.terminal.remedies import in_full
 from farmwatch.upkeep.disk_forecast import free_bytes
 from replay.rows.site_table import read_rows
 from replay.runs.lookup import names_of_live
-from replay.runs.topology import Reads, inputs_of_live, processed_by
+from replay.runs.topology import Reads, inputs_of_live, lag_on, processed_by
 from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
@@ -75,7 +75,7 @@ class DaemonStatus(msgspec.Struct, frozen=True, kw_only=True):
     log: str
     run: str
     roles: list[RoleState]
-    crawl: CrawlState | None  # None on Kafka, where it needs the whole changelog
+    crawl: CrawlState | None  # None without topics
     share: RateLine | None  # None without a row
     log_bytes: int
     free_bytes: int
@@ -114,19 +114,23 @@ class StatusReader:
             self._check(log)
         absent = [state.role for state in roles if not state.members]
         share, wrong = self._share(log, control, now_ms), list[CheckResult]()
+        existing, crawl = log.topics(), None
+        if HITS in existing:
+            totals = frontier_now(log, existing[HITS])
+            before, at_s = self._fetched or (0, 0.0)
+            pace = (totals.fetched - before) / max(0.001, time.monotonic() - at_s) if self._fetched else None
+            crawl = CrawlState(totals.sites, totals.active, totals.stopped, totals.queued, totals.fetched, pace)
+            self._fetched = totals.fetched, time.monotonic()
+            is_idle = any(log.end(HITS)) and not (totals.sites or lag_on(log, "crawl", HITS))
+            if is_idle and not roles[0].members:  # all hits have pages of archives: see `pass_for_crawl`
+                roles[0] = RoleState(roles[0].role, [], 0, None, 0.0)
+                absent.remove(roles[0].role)
         if absent:
             down = f"not running: {', '.join(absent)} (`farmwatch up`)"
             wrong.append(warn(down, "`farmwatch up` starts them", ROLES))
         if share is not None and share.expired > _MOST_EXPIRED * share.sites:
             old = f"{share.expired} of {share.sites} verdicts are too old to count"
             wrong.append(warn(old, "`farmwatch crawl frontier` shows why the sites are not measured again", "verdicts"))
-        existing, crawl = log.topics(), None
-        if HITS in existing and not log.forgets_offsets:
-            totals = frontier_left(log, existing[HITS])
-            before, at_s = self._fetched or (0, 0.0)
-            pace = (totals.fetched - before) / max(0.001, time.monotonic() - at_s) if self._fetched else None
-            crawl = CrawlState(totals.sites, totals.active, totals.stopped, totals.queued, totals.fetched, pace)
-            self._fetched = totals.fetched, time.monotonic()
         return DaemonStatus(
             at=now_ms,
             log=config.log.url,

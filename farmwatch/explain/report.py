@@ -61,6 +61,9 @@ def show(page: PageExplanation, *, everything: bool = False) -> None:
     fetched = f", fetched {moment(features.fetched_at)}" if features.fetched_at else ""
     _print(f"ruleset {verdict.ruleset} {verdict.digest}, judged {judged}; features of epoch {features.epoch}{fetched}")
     _print(f"extraction: {extraction(features.extract_path, features.extract_error)}")
+    first = features.measures.get("first_article")
+    if isinstance(first, float) and features.extract_path == "blocks":
+        _print(f"the first text, by Trafilatura, is no article: probability {first:.3f}")
     if features.measures.get("html_cut"):
         cap_bytes = page.settings.max_html_bytes
         _print(f"only its first part was read: the page has more bytes than measure.max_html_bytes ({cap_bytes})")

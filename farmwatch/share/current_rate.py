@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from crawler.frontier.report import frontier_left, why_no_page
+from crawler.frontier.report import frontier_now, why_no_page
 from farmwatch.config.config import Config
 from farmwatch.share.rate_cache import read_cached_rate
 from farmwatch.share.review_labels import read_review
@@ -47,11 +47,10 @@ def current_rate(
 ) -> CurrentRate:
     """The share of a run (default: the live one), split and cut. Raises NotFound, UsageError for an unknown source."""
     names = names_to_read(log, run)
-    topics, open_sites, waiting = log.topics(), None, 0
+    topics, crawling, waiting = log.topics(), None, 0
     if HITS in topics and DECISIONS in topics:
         waiting = records_behind(log, {"crawl": (HITS,)})["crawl"]
-        if config.log.url.startswith("sqlite:"):  # a broker would have to restore the frontier from its changelog
-            open_sites = frontier_left(log, topics[HITS]).active
+        crawling = frontier_now(log, topics[HITS]).active
     if of == SITES and cut == _WHOLE and (kept := read_cached_rate(log, names.sites, config.rate, now_ms, by)):
         lines, counts, at, undated, waiting = kept.lines, kept.counts, kept.at, 0, 0
     else:
@@ -73,7 +72,7 @@ def current_rate(
         )
         lines, counts, at = rate_lines(rows, query), counts_of(cut.of(rows, config.rate.groups)), 0
         undated, waiting = cut.undated(rows, config.rate.groups), 0 if rows else waiting
-    lines = [line if line.by else msgspec.structs.replace(line, open_sites=open_sites) for line in lines]
+    lines = [line if line.by else msgspec.structs.replace(line, crawling=crawling) for line in lines]
     return CurrentRate(lines, counts, at, seams_of(log, run), undated, waiting)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,7 +89,7 @@ def review_of(labels: Iterable[ReviewLabel], settings: RateSettings, now_ms: int
     votes: dict[str, dict[str, list[bool]]] = {}  # person -> site -> whether its articles are by a language model
     too_old: set[str] = set()
     oldest = now_ms
-    for label in newest.values():
+    for label in sorted(newest.values(), key=attrgetter("by", "site")):  # draws of the truth depend on their order
         at = label.drawn_at or label.labelled_at
         if label.label not in (Truth.LLM, Truth.HUMAN) or not label.site:
             continue

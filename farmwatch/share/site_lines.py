@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from farmwatch.config.config import Config
 from farmwatch.share.current_rate import reasons_without_page
@@ -27,17 +27,33 @@ from stream.schema.records import SiteState
 from stream.schema.runs import LIVE
 from stream.schema.vocabulary import DECIDED, SiteClass, Truth
 
+DIFFER = "differ"
+LABELS = (*Truth, DIFFER)
+
+
+class SiteLabel(NamedTuple):
+    """What people called a site: one of LABELS, or nothing; and how many of them differ from most."""
+
+    label: str = ""
+    dissent: int = 0
+
+    @property
+    def words(self) -> str:
+        """It as a sentence."""
+        tie = f"people differ ({self.dissent} llm, {self.dissent} human)"
+        return tie if self.label == DIFFER else f"people called it {self.label}"
+
 
 @dataclass(frozen=True, slots=True)
 class ListedSite:
     """A site: its row; its probability of being an LLM site; its label in the review; why it has no page."""
 
     row: SiteState
-    p_llm: float | None = None
-    label: str = ""
-    no_page: str = ""
-    needs: int | None = None
-    now_ms: int = 0
+    p_llm: float | None
+    called: SiteLabel
+    no_page: str
+    needs: int | None
+    now_ms: int
 
     @property
     def verdict_words(self) -> str:
@@ -86,10 +102,11 @@ SITE_COLUMNS: list[Column[ListedSite]] = [
         then_by=attrgetter("row.llr"),  # many are 1.00
     ),
     Column(
-        *("label", "text", attrgetter("label"), "count"),
-        meaning="what people called it in the review in force",
-        values=tuple(Truth),
+        *("label", "text", attrgetter("called.label"), "count"),
+        meaning="what people called it in the review in force; differ: as many llm as human",
+        values=LABELS,
     ),
+    Column("dissent", "integer", attrgetter("called.dissent"), meaning="people who called it otherwise than most"),
     Column(
         "needs",
         "integer",
@@ -129,10 +146,13 @@ def verdict_words(verdict: str, scored: int) -> str:
     return f"decided {verdict}" if verdict in DECIDED else state_of(verdict, scored)
 
 
-def site_labels(review: Review | None) -> dict[str, str]:
+def site_labels(review: Review | None) -> dict[str, SiteLabel]:
     """Site -> what people called it."""
-    is_llm = {} if review is None else review.truths(SITES).is_llm
-    return {site: str(Truth.LLM if llm else Truth.HUMAN) for site, llm in is_llm.items()}
+    if review is None:
+        return {}
+    likely, _, tied = review.truths(SITES)
+    labels = {site: str(Truth.LLM if chance >= 0.5 else Truth.HUMAN) for site, chance in likely.items()}
+    return {site: SiteLabel(DIFFER if site in tied else label, review.dissent[site]) for site, label in labels.items()}
 
 
 def lines_of(
@@ -141,7 +161,7 @@ def lines_of(
     config: Config,
     now_ms: int,
     likely: Mapping[str, float],
-    labels: Mapping[str, str],
+    labels: Mapping[str, SiteLabel],
     run: str = "",
 ) -> list[ListedSite]:
     """Some sites of a run; `likely` has the probabilities, which follow from all of its sites."""
@@ -151,7 +171,7 @@ def lines_of(
         ListedSite(
             row,
             likely.get(row.site),
-            labels.get(row.site, ""),
+            labels.get(row.site, SiteLabel()),
             no_page.get(row.site, ""),
             _needs(row, methods.get(row.detector)),
             now_ms,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -60,7 +61,8 @@ _WORDS = {
     RemarkKind.CONTRADICTION: "labels and flags contradict each other: the detector does not fit these sites",
     RemarkKind.REVIEWED_SHARE: "the review says {percent} (" + _INTERVAL + "): too wide to replace it",
     RemarkKind.LABELLED: "by {number:,} labelled site{s} of {day} ({who}), to renew by {until}",
-    RemarkKind.LABELLERS_DIFFER: "labellers differ, which makes the interval {times:.1f} times as wide",
+    RemarkKind.LABELLERS_DIFFER: "labellers differ (`farmwatch sites --where 'dissent>0'`), which makes the interval"
+    " {times:.1f} times as wide",
     RemarkKind.FEW_TWICE: "labels are taken as true: {twice} sites have two labellers, {needed} tell who errs",
     RemarkKind.WIDER: "a wider interval than by flags alone, which take the detector's errors as known",
     RemarkKind.AGAINST_FLAGS: "{against} of {number} labels contradict the flags: each widens the interval",
@@ -162,7 +164,8 @@ def short_judged(line: EstimateLine) -> str:
 @cache
 def line_columns(kind: type[EstimateLine]) -> list[Column[Any]]:
     """The columns of a kind of line: its fields, with remarks as text."""
-    return [_in_words(column) for column in columns_of(kind, "design_effect")]
+    of_open: Column[Any] = Column("open", "integer", attrgetter("open_of_scored"))
+    return [*(_in_words(column) for column in columns_of(kind, "design_effect")), of_open]
 
 
 def _in_words(column: Column[Any]) -> Column[Any]:

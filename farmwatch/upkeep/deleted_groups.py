@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from replay.runs.lookup import names_of_live
-from replay.runs.topology import between, inputs_of_live
+from replay.runs.topology import between, first_record, inputs_of_live, is_to_crawl
 from scoring.stages.site_pages import JudgedPage
 from stream.log.contract import Log, Message
 from stream.log.errors import BadRecord
@@ -30,6 +30,8 @@ from stream.schema.roles import STAGES, Role
 from stream.schema.runs import RunNames
 from stream.schema.topics import FRONTIER_STORE, HITS, PAGES, REPLAY_REQUESTS, RETRIES, SCORE_REQUESTS, SCORES
 from stream.text.wording import counted
+
+_LOOKED_AT = 256  # hits of a partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +90,16 @@ def find_rereading_groups(log: Log, roles: Collection[Role] = STAGES) -> Iterato
             store, product = stores[role]
             changelog = f"state.{store}"
             is_empty = not any(size.records for size in log.sizes([changelog]).values())
-            if is_empty and product in existing and holds_records(log, product):
+            had_work = role is not Role.CRAWL or _has_passed_hits(log, committed[HITS])
+            if is_empty and had_work and product in existing and holds_records(log, product):
                 yield RereadingGroup(group, {}, f"has offsets, but its store {store} is empty", tuple(there))
+
+
+def _has_passed_hits(log: Log, committed: Iterable[int | None]) -> bool:
+    """Whether hits that are to be crawled were read, as far as the first ones tell: a log of archives has none."""
+    spans = enumerate(zip(log.beginning(HITS), committed, strict=True))
+    ends = ((at, first, min(done or 0, first + _LOOKED_AT)) for at, (first, done) in spans)
+    return any(first_record(log, HITS, at, first, end, is_to_crawl) is not None for at, first, end in ends)
 
 
 def _was_read(log: Log, topic: str, made: str) -> bool:

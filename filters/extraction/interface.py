@@ -45,7 +45,9 @@ class Extraction:
     `link_code_share` is None if unknown. `tried` lists the modes that ran. `structure`: see `filters.structure.names`;
     empty for a page that was not parsed. `lines`: the different lines of the whole page. `template`: see
     `filters.structure.tag_paths`. `expected_f1`: of the text of the extractor `blocks`, also if another text was kept.
-    `is_cut`: only the first part of the page was read. `records`: posts, comments, teasers, … of the whole page.
+    `first_article`: probability that the first text of the extractor `auto` is an article, also if another text was
+    kept. `quality`: of the text, if it was measured. `is_cut`: only the first part of the page was read. `records`:
+    posts, comments, teasers, … of the whole page.
     """
 
     text: str = ""
@@ -58,6 +60,8 @@ class Extraction:
     lines: Collection[str] = ()
     template: bytes = b""
     expected_f1: float | None = None
+    first_article: float | None = None
+    quality: dict[str, list[float | None]] = field(default_factory=dict)
     is_cut: bool = False
     records: RecordTexts | None = None
 

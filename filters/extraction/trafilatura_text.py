@@ -21,6 +21,7 @@ from filters.extraction import main_text
 from filters.extraction.blocks import link_code_share, pack
 from filters.extraction.html_tree import parse
 from filters.extraction.interface import RETRY_LINK_CODE_SHARE, ExtractError, Extraction
+from filters.extraction.lone_text import make_paragraphs
 
 _LEAST_PRECISE_SHARE = 0.25
 """Share of the characters of a flat text below which the precise text is a stub. Of 43 labelled pages with flat text
@@ -54,6 +55,7 @@ def by_trafilatura(html: str, tree: Any) -> Extraction:
 
 
 def _trafilatura(tree: Any, mode: str) -> Extraction:
+    make_paragraphs(tree)
     for block in tree.iter("pre"):
         block.set("lang", "code")  # otherwise Trafilatura guesses by its words whether it is code or a quotation
     with _on(tree) as flat:

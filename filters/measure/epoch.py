@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 import msgspec
 import xxhash
 
+from filters.articles.model import shipped_model
 from filters.extraction.interface import RETRY_LINK_CODE_SHARE
 from filters.extraction.learned.model_name import model_digest
 from filters.measure.extractors import EXTRACTORS, MAX_TEXT_BYTES
@@ -59,6 +60,8 @@ def feature_epoch(
     }
     if EXTRACTORS[settings.extractor].takes_model:
         meaning["model"] = model_digest(settings.extractor_model)
+    if EXTRACTORS[settings.extractor].otherwise:
+        meaning["article_model"] = shipped_model().digest
     return xxhash.xxh3_64_hexdigest(msgspec.json.encode(meaning, order="deterministic"))[:12]
 
 

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from filters.extraction.interface import ExtractError, Extraction, Extractor
 from filters.extraction.page_guards import html_of, refused
+from filters.measure.article_first import article_or_other
 from filters.settings import MeasureSettings
 from filters.structure.names import Measures
 from stream.text.user_errors import MissingExtra
@@ -31,6 +32,7 @@ class ExtractorRow(NamedTuple):
     extra: str = ""  # the optional package that it needs, which is also the name of farmwatch's extra
     takes_model: bool = False
     calls: tuple[str, ...] = ()  # other extractors
+    otherwise: Callable[[str], Callable[[Any], Extraction]] | None = None  # for a tree whose text is no article
 
 
 def _trafilatura(_: str) -> Extractor:
@@ -46,6 +48,13 @@ def _blocks(model: str) -> Extractor:
     return partial(by_blocks, load_model(model))
 
 
+def _main_blocks(model: str) -> Callable[[Any], Extraction]:
+    from filters.extraction.learned.main_blocks import main_blocks
+    from filters.extraction.learned.model import load_model
+
+    return partial(main_blocks, load_model(model))
+
+
 def _resiliparse(_: str) -> Extractor:
     from filters.extraction.resiliparse_text import by_resiliparse
 
@@ -56,6 +65,9 @@ _OF_TRAFILATURA = ("trafilatura", "justext", "lxml")
 EXTRACTORS = {
     "trafilatura": ExtractorRow(_trafilatura, _OF_TRAFILATURA, ("recall", "precision", "fallback")),
     "blocks": ExtractorRow(_blocks, _OF_TRAFILATURA, ("blocks",), takes_model=True, calls=("trafilatura",)),
+    "auto": ExtractorRow(
+        _trafilatura, _OF_TRAFILATURA, takes_model=True, calls=("trafilatura", "blocks"), otherwise=_main_blocks
+    ),
     "resiliparse": ExtractorRow(_resiliparse, ("resiliparse",), ("plain",), extra="resiliparse"),
 }
 """The values of the setting `measure.extractor`."""
@@ -80,7 +92,7 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
     from filters.structure.page_lines import marked_text, page_lines, visible_bytes, visible_part
     from filters.structure.tag_paths import template_sketch
 
-    run = extractor(settings)
+    run, otherwise = extractor(settings), EXTRACTORS[settings.extractor].otherwise
     html, is_cut = html_of(page, encoding, settings)
     error = refused(page, html, settings)
     if error is not None:
@@ -102,6 +114,9 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
         if prune(elements, visible_bytes(visible)):
             html = etree.tostring(tree, encoding="unicode", method="html")
         extracted = run(html, tree)
+        if otherwise is not None:  # extraction consumed the tree
+            blocks = otherwise(settings.extractor_model)
+            extracted = article_or_other(extracted, structure, settings.tokenizer, lambda: blocks(parse(html)))
     except ParseFailed as unparsed:
         extracted = Extraction(error=unparsed.error)
     except MemoryError:

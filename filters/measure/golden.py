@@ -30,6 +30,7 @@ VERIFIED: Mapping[str, str] = {
 OUTPUTS: Mapping[str, str] = {
     "trafilatura": "ac86a477fa48ad79",
     "blocks": "b649e5dde73deebb",
+    "auto": "a03eee68a77f8f93",
     "resiliparse": "dca6a06f12c25eac",
 }
 """Extractor -> digest of the measures of all golden pages."""

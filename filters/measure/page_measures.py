@@ -17,6 +17,7 @@ from filters.duplicates.chunker import Chunks, chunk
 from filters.duplicates.lines import Lines, lines_of
 from filters.duplicates.shingles import Outline, outline
 from filters.extraction.interface import ExtractError
+from filters.measure.article_first import in_order, size_measures
 from filters.measure.extractors import extract
 from filters.no_page.inspector import reason_of
 from filters.quality.language import identify
@@ -28,7 +29,6 @@ from filters.quality.tokens import TOKENIZERS, Tokens
 from filters.segments.names import SegmentKind
 from filters.segments.segments import record_lines, segment_text, segments_of
 from filters.settings import SITE_CAPS, MeasureSettings
-from filters.structure.names import BLANKS, MEASURES, Measures
 from stream.schema.records import Segments
 
 Measure = float | str | None
@@ -55,10 +55,11 @@ class PageMeasures(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     """The measures of one page, without its site. `Extraction` explains text, blocks, path, error and tried.
 
     `measures`: tokens (whitespace words), chars (of all blocks), link_code_share, language, language_probability,
-    url_path (path and query), simhash (16 hexadecimal digits), expected_f1 of the extractor `blocks`, and html_cut, 1
-    for a page of which only the first part was read; None = unknown. `quality`: see `filters.quality.measures`; empty
-    for a page without a main text. `structure`: values in the order of `filters.structure.names.MEASURES`; empty for a
-    page that was not parsed. `chunk_ids` are little-endian uint64, `chunk_lengths` uint16 bytes.
+    url_path (path and query), simhash (16 hexadecimal digits), expected_f1 of the extractor `blocks`, first_article of
+    `auto`, and html_cut, 1 for a page of which only the first part was read; None = unknown. `quality`: see
+    `filters.quality.measures`; empty for a page without a main text. `structure`: values in the order of
+    `filters.structure.names.MEASURES`; empty for a page that was not parsed. `chunk_ids` are little-endian uint64,
+    `chunk_lengths` uint16 bytes.
     """
 
     text: str = ""
@@ -111,19 +112,21 @@ def measure(
     extracted = extract(page, encoding, settings, url)
     some: dict[str, Measure] = {"html_cut": 1.0} if extracted.is_cut else {}
     if extracted.error:
-        text_bytes = 0 if extracted.error == ExtractError.NO_TEXT else None
-        without = failed(url, extracted.error, extracted.tried, _in_order(extracted.structure, text_bytes))
+        text = "" if extracted.error == ExtractError.NO_TEXT else None
+        without = failed(url, extracted.error, extracted.tried, in_order(extracted.structure, text))
         without.measures["no_page"] = no_page
         without.measures.update(some)
         return without
     data = extracted.text.encode("utf-8", "replace")
     if extracted.expected_f1 is not None:
         some["expected_f1"] = round(extracted.expected_f1, 3)
+    if extracted.first_article is not None:
+        some["first_article"] = extracted.first_article
     language, probability = identify(extracted.text)
     chunks = chunk(data)
     outlined = outline(extracted.text, SITE_CAPS.shingles_per_site)
     tokens = len(extracted.text.split())
-    quality = measure_quality(extracted.text, settings.tokenizer)
+    quality = extracted.quality or measure_quality(extracted.text, settings.tokenizer)
     repetition = quality[TextName.MAIN][_REPETITION]
     whole = Segments(
         SegmentKind.ARTICLE,
@@ -141,9 +144,7 @@ def measure(
         path=extracted.path,
         tried=extracted.tried,
         measures={
-            "tokens": float(tokens),
-            "chars": float(len(extracted.text)),
-            "link_code_share": extracted.link_code_share,
+            **size_measures(extracted),
             "language": language,
             "language_probability": round(probability, 4),
             "url_path": url_path(url),
@@ -152,7 +153,7 @@ def measure(
             **some,
         },
         quality=quality,
-        structure=_in_order(extracted.structure, len(data.translate(None, BLANKS))),
+        structure=in_order(extracted.structure, extracted.text),
         chunk_ids=chunks.ids.astype("<u8").tobytes(),
         chunk_lengths=chunks.lengths.astype("<u2").tobytes(),
         outline=outlined,
@@ -182,15 +183,6 @@ def _measured_segments(text: str, segments: Sequence[Segments], whole: Segments,
 def failed(url: str, error: str, tried: tuple[str, ...] = (), structure: Sequence[float | None] = ()) -> PageMeasures:
     """The measures of a page without a main text."""
     return PageMeasures(error=str(error), tried=tried, measures={"url_path": url_path(url)}, structure=list(structure))
-
-
-def _in_order(structure: Measures, text_bytes: int | None) -> list[float | None]:
-    """The structure measures in the order of MEASURES; empty if the page was not parsed. None: text unknown."""
-    if not structure:
-        return []
-    size = structure["page_bytes"]
-    known = {**structure, "main_share": min(text_bytes / size, 1.0) if size and text_bytes is not None else None}
-    return [None if (value := known.get(name)) is None else float(f"{value:.4g}") for name in MEASURES]
 
 
 def url_path(url: str) -> str | None:

@@ -17,8 +17,10 @@ from dataclasses import dataclass
 
 from replay.runs.lookup import names_of_live
 from stream.log.contract import At, Log, Message
+from stream.log.errors import BadRecord
 from stream.processing.heartbeat import is_heartbeat
 from stream.schema.control import Control
+from stream.schema.records import Hit, read
 from stream.schema.runs import LIVE, Run, RunNames, names_of
 from stream.schema.topics import DECISIONS, HITS, PAGES, REPLAY_REQUESTS, RETRIES, SCORE_REQUESTS, SCORES
 
@@ -171,6 +173,14 @@ def between(start: Iterable[int], stop: Iterable[int]) -> int:
 def is_record(message: Message) -> bool:
     """Whether a stage has to process the message: it is neither a heartbeat nor a tombstone."""
     return message.value is not None and not is_heartbeat(message)
+
+
+def is_to_crawl(message: Message) -> bool:
+    """Whether CRAWL has to do something for a message on `hits`: it is no heartbeat, and no hit of an imported page."""
+    try:
+        return is_record(message) and not read(Hit, message).imported
+    except BadRecord:
+        return True
 
 
 def first_record(

@@ -19,7 +19,7 @@ the one above over the draws, and the variance of mean Y among them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -45,11 +45,7 @@ class SiteTruths(NamedTuple):
 
     likely: Mapping[str, float]
     chances: Floats | None = None
-
-    @property
-    def is_llm(self) -> dict[str, bool]:
-        """Site -> whether it is rather an LLM site."""
-        return {site: chance >= 0.5 for site, chance in self.likely.items()}
+    tied: Set[str] = frozenset()  # sites that as many call llm as human: they have no label
 
     def chances_of(self, sites: Sequence[str]) -> Floats | None:
         """The draws of these labelled sites."""
@@ -85,6 +81,12 @@ class Review:
         return int(((~np.isnan(self._votes())).sum(0) > 1).sum())
 
     @cached_property
+    def dissent(self) -> dict[str, int]:
+        """Site -> the people whose label is not that of most; of a tie, half of them."""
+        votes = self._votes()
+        return dict(zip(self.sites, np.minimum((votes == 1).sum(0), (votes == 0).sum(0)).tolist(), strict=True))
+
+    @cached_property
     def alpha(self) -> float | None:
         """The agreement of the labellers; None if it is not known."""
         return nominal_alpha(votes[~np.isnan(votes)].tolist() for votes in self._votes().T)
@@ -100,10 +102,11 @@ class Review:
             votes = self._votes(least)
             means = np.nanmean(votes, axis=0) if votes.size else np.empty(0)
             chances = chances_of_llm(votes) if self.twice >= FEWEST_TWICE and (means % 1).any() else None
-            if chances is None and (means == _TIE).any():
+            tied = {site for site, mean in zip(self.sites, means, strict=True) if mean == _TIE}
+            if chances is None and tied:
                 chances = np.where(means == _TIE, _TIE, np.round(means))[np.newaxis]
             likely = np.round(means) if chances is None else chances.mean(0)
-            self._truths[least] = SiteTruths(dict(zip(self.sites, likely.tolist(), strict=True)), chances)
+            self._truths[least] = SiteTruths(dict(zip(self.sites, likely.tolist(), strict=True)), chances, tied)
         return self._truths[least]
 
     def _votes(self, least: float = 0.5) -> Floats:

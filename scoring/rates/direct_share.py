@@ -215,7 +215,8 @@ def by_review(
     share, low, high = reviewed.interval.point, ends["low"], ends["high"]
     facts: dict[str, Fact] = {"share": share, "low": low, "high": high, "confidence": confidence}
     added = [_labelled(review, number)]
-    against = int((np.abs(labels - likely) > 0.5).sum())  # NaN is not
+    apart = np.abs(labels - likely)[[row.site not in truths.tied for row in sites.rows]]  # NaN: no label
+    against, firm = int((apart > 0.5).sum()), int(np.isfinite(apart).sum())
     if reviewed.widened >= 1.05:
         added.append(Remark.of(RemarkKind.LABELLERS_DIFFER, times=reviewed.widened))
     if missing:
@@ -224,13 +225,13 @@ def by_review(
         if is_wider and direct.share is not None:
             added.append(Remark(RemarkKind.WIDER))
         if against:
-            added.append(Remark.of(RemarkKind.AGAINST_FLAGS, against=against, number=number))
+            added.append(Remark.of(RemarkKind.AGAINST_FLAGS, against=against, number=firm))
     if len(review.labels) > 1 and review.twice < FEWEST_TWICE:
         added.append(Remark.of(RemarkKind.FEW_TWICE, twice=review.twice, needed=FEWEST_TWICE))
     added += _few_clusters(agree)
     if high - low > WIDEST:
         by_labels = Remark(RemarkKind.REVIEWED_SHARE, facts)
-        if definition not in BY_LABELS and 2 * against > number:
+        if definition not in BY_LABELS and 2 * against > firm:
             added.insert(0, Remark(RemarkKind.CONTRADICTION))
         added = [remark for remark in added if remark not in others]
         return msgspec.structs.replace(direct, remarks=(*headline, by_labels, *added, *others))

@@ -46,11 +46,11 @@ def result(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 
 def test_every_site_has_a_verdict_and_none_is_wrong(result: dict[str, Any]) -> None:
-    """All human sites have the verdict human, only LLM sites llm, no LLM site human; the audit is clean."""
+    """All larger human sites have the verdict human, only LLM sites llm, no LLM site human; the audit is clean."""
     demo = build_demo_web()
     assert {site["site"]: site["expected"] for site in result["sites"]} == demo.expected
     assert {site["site"]: site["truth"] for site in result["sites"] if site["truth"]} == demo.truth
-    assert all(site["verdict"] == "human" for site in result["sites"] if site["truth"] == "human")
+    assert all(site["verdict"] == "human" for site in result["sites"] if site["expected"] == "human")
     assert {site["truth"] for site in result["sites"] if site["verdict"] == "llm"} == {"llm"}
     assert {site["truth"] for site in result["sites"] if site["verdict"] == "human"} == {"human"}
     assert result["audit_ok"]
@@ -85,7 +85,7 @@ def test_the_share_agrees_with_the_truth(result: dict[str, Any]) -> None:
     (rate,) = result["rates"]
     scored = [site for site in result["sites"] if site["articles"]]
     llm = sum(site["truth"] == "llm" for site in scored)
-    assert (llm, len(scored)) == (8, 16)
+    assert (llm, len(scored)) == (11, 22)
     truth = llm / len(scored)
     assert rate["low"] < truth < rate["high"]
     assert abs(rate["share"] - truth) < 0.1

@@ -199,7 +199,7 @@ def _put_line(line: RateLine, *, verbose: bool) -> None:
 def _not_judged(line: RateLine) -> str:
     """Sites without a scored article, which the share leaves out, with the reasons."""
     said = f"{line.sites - line.scored_sites:,} of {counted(line.sites, 'site')}"
-    still = f"; {line.open_sites:,} still open in the crawl" if line.open_sites and not line.by else ""
+    still = f"; {line.crawling:,} still crawled" if line.crawling and not line.by else ""
     shown = ", ".join(f"{sites:,} {reason}" for reason, sites in line.not_judged.items())
     only = f"; {line.through_segments:,} judged through segments alone" if line.through_segments else ""
     return (f"{said} ({shown})" if shown else said) + still + only

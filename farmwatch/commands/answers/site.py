@@ -82,8 +82,8 @@ def _in_words(name: str, line: ListedSite | None) -> Iterator[str]:
     row = line.row
     p_llm = "" if line.p_llm is None else f"; probability of an LLM site {line.p_llm:.2f}"
     yield f"{name}: {verdict_words(row.verdict, row.scored)}{p_llm}"
-    if line.label:
-        yield f"  people called it {line.label}"
+    if line.called.label:
+        yield f"  {line.called.words}"
     yield f"  {row.flagged:,} of {counted(row.scored, 'scored article')} flagged; evidence {row.llr:+.2f}"
     if line.needs is not None:
         kind = "flagged" if row.llr > 0 else "not flagged"

@@ -62,13 +62,14 @@ def sites(
     if certain is not None:
         rank = {site: place for place, site in enumerate(certain.sites)}
         lines = [line for line in lines if line.row.site in rank]
-        labelled, human = (sum(bool(line.label) for line in lines), sum(line.label == Truth.HUMAN for line in lines))
+        firm = [line.called.label for line in lines if line.called.label in tuple(Truth)]
+        labelled, human = len(firm), firm.count(Truth.HUMAN)
         if contradicts(labelled, human, most_false):
             called = f"the review calls {human} of {counted(labelled, 'site')} of this list human"
             mend = "allow more by --fdr, or calibrate the detector (`farmwatch lab calibrate`)"
             message(f"no site is listed: {called}, more than --fdr allows by chance; {mend}")
             return Exit.PROBLEM
-        lines = [line for line in lines if line.label != Truth.HUMAN]
+        lines = [line for line in lines if line.called.label != Truth.HUMAN]
         lines.sort(key=lambda line: rank[line.row.site])
         lines = [replace(line, p_llm=round(certain.sites[line.row.site], 6)) for line in lines]
     selection.put(lines, "site", SITES_SHOWN)

@@ -1,4 +1,4 @@
-"""The command `label`: a person labels the pages of a sample, with one key per page."""
+"""The command `label`: a person labels the pages of a sample, each by a key and Enter."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from stream.text.wording import counted, one_line
 
 _QUIT = "q"
 _KEYS = (*ANSWERS, SKIP, UNDO, _QUIT)
+_NO_KEY = f"{{!r}} is no key; there are {' '.join(_KEYS)}"
 
 
 def label(
@@ -36,7 +37,7 @@ def label(
     answers: Annotated[Path | None, Parameter(help="Take the keys from this file; `-` is stdin.")] = None,
     json: AsJson = False,
 ) -> int:
-    """Label the pages of a sample, one key a page, without their verdicts.
+    """Label the pages of a sample, each by a key and Enter, without their verdicts.
 
     a: an article. n: not an article. l: an article written by a language model. h: an article written by a human.
     s: skip. u: undo. q: quit; the same command resumes later with the pages that have no label.
@@ -70,9 +71,7 @@ def _press(session: Session, keys: Iterable[tuple[str, str]]) -> str:
         if key == _QUIT:
             break
         if key not in _KEYS:
-            raise UsageError(
-                f"{place}: {one_line(key)!r} is no key; there are {' '.join(_KEYS)}. What was answered before it stands"
-            )
+            raise UsageError(f"{place}: {_NO_KEY.format(one_line(key))}. What was answered before it stands")
         if why := session.press(key):
             return f"{place}: {key}: {why}"
     return ""
@@ -96,12 +95,13 @@ def _asked(session: Session) -> Iterator[tuple[str, str]]:
         if page.text_cut:
             message(f"... and {page.text_cut:,} characters more, not shown")
         message(f"page {number + 1:,} of {len(session.pages):,}, one of {' '.join(_KEYS)} and Enter:")
-        typed = sys.stdin.readline()
-        if not typed:
+        while typed := sys.stdin.readline():
+            if (key := typed.strip().lower()) in _KEYS:
+                break
+            message(_NO_KEY.format(one_line(key)))
+        else:
             return
-        key = typed.strip().lower()
-        if key in _KEYS:
-            yield "stdin", key
+        yield "stdin", key
 
 
 def _operator(name: str) -> str:

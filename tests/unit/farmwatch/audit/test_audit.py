@@ -19,8 +19,8 @@ from stream.log.contract import At, Commit, Message, StateChange
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat
 from stream.processing.retries import drop_of, retry_of
-from stream.schema.records import Features, Hit, Page, RuleOutcome, Verdict
-from stream.schema.topics import DEAD_LETTERS, FEATURES, HITS, PAGES, RETRIES, SCORES, VERDICTS
+from stream.schema.records import Decision, Features, Hit, Page, RuleOutcome, Verdict
+from stream.schema.topics import DEAD_LETTERS, DECISIONS, FEATURES, HITS, PAGES, RETRIES, SCORES, VERDICTS
 from tests.support.runs.audit_world import OTHER, SITE, World
 
 
@@ -359,3 +359,14 @@ def test_a_dropped_letter_and_a_new_one_are_the_reason(dead: World, is_dropped: 
     report = dead.report()
     assert report.ok
     assert report.steps[MEASURED].dead == 1
+
+
+def test_hits_of_imported_pages_do_not_wait_for_the_crawler(world: World) -> None:
+    """Nor do decisions on their sites: CRAWL skips the one, and has nothing to stop for the other."""
+    url = f"http://{SITE}/1"
+    world.put(HITS, Hit(id="taken", site=SITE, url=url, source="warc", imported=True))
+    world.put(PAGES, Page(id="p", site=SITE, page_id=page_id(url), url=url, found_by="import", hits=["taken"]))
+    world.put(DECISIONS, Decision(id=SITE, site=SITE, stop=True, reason="llm"))
+    assert audit(world.log).waiting["crawl"] == 0
+    world.put(HITS, Hit(id="asked", site=SITE, url=f"http://{SITE}/2"))
+    assert audit(world.log).waiting["crawl"] == 2

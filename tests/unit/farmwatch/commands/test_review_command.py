@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from farmwatch.config.config import load
 from farmwatch.labels.judgements import LabelSample
 from farmwatch.share.review_labels import read_review
+from farmwatch.share.site_lines import site_labels
 from scoring.rates.settings import RateSettings
 from stream.log.contract import Output, wall_ms
 from stream.opening import open_log
@@ -19,6 +21,7 @@ from stream.schema.topics import RATES
 from stream.text.user_errors import Exit, FarmwatchError
 from tests.support.front_door import DETECTOR, Runner
 from tests.support.runs.two_runs import RULESETS, A, begin, page, put_features, put_run, site
+from tests.support.web.console_browser import Browser, browse
 
 SITES, PAGES = 60, 5
 LLM = {f"s{n}.example" for n in range(0, SITES, 3)}  # a third
@@ -160,6 +163,75 @@ def test_two_people_label_the_same_sample(farmwatch: Runner, url: str, tmp_path:
     assert "(2 labellers, 60 sites by more than one, alpha 0." in two["text"] and "1.0 times" not in two["text"]
 
 
+def people(url: str, file: Path, farmwatch: Runner, wrong: dict[str, set[str]], sites: int = 60) -> list[str]:
+    """The lines of people who label all drawn sites rightly but for these, in `file`; the drawn sites in order."""
+    sample = file.with_name("sample.jsonl")
+    sample.unlink(missing_ok=True)
+    farmwatch("review", "draw", "--sites", str(sites), "--pages", "1", "--out", sample, "--log", url)
+    drawn = [json.loads(line) for line in sample.read_text().splitlines()]
+    file.write_text(
+        "".join(
+            json.dumps(
+                {**line, "label": "llm" if (line["site"] in LLM) != (line["site"] in of_one) else "human", "by": by}
+                | {"labelled_at": line["drawn_at"]}
+            )
+            + "\n"
+            for by, of_one in wrong.items()
+            for line in drawn
+        )
+    )
+    return [line["site"] for line in drawn]
+
+
+def test_a_tie_is_no_label(farmwatch: Runner, url: str, tmp_path: Path) -> None:
+    """A site that one calls llm and one human is `differ` in lists, no contradiction, and left out of no list."""
+    labels = tmp_path / "labels.jsonl"
+    people(url, labels, farmwatch, {"ada": set(), "bob": set(LLM), "cy": set()}, 30)
+    lines = [json.loads(line) for line in labels.read_text().splitlines()]
+    tied = next(line["site"] for line in lines if line["site"] in LLM)
+    both = [line for line in lines if line["by"] != "cy" or line["site"] != tied]
+    labels.write_text("".join(json.dumps(line) + "\n" for line in both))
+    flags = ("--log", url, "--set", f"rate.review={labels}")
+    listed = farmwatch("sites", "--json", "--where", "label=differ", *flags).lines
+    assert [(line["site"], line["label"], line["dissent"]) for line in listed] == [(tied, "differ", 1)]
+    disputed = {line["site"] for line in farmwatch("sites", "--json", "--where", "dissent>0", *flags).lines}
+    assert disputed == {line["site"] for line in lines if line["site"] in LLM}
+    assert "people differ (1 llm, 1 human)" in farmwatch("site", tied, *flags).out
+    other = next(iter(disputed - {tied}))
+    assert "people called it llm" in farmwatch("site", other, *flags).out
+    assert "farmwatch sites --where 'dissent>0'" in " ".join(farmwatch("rate", *flags).out.split())
+
+    async def shown(browser: Browser) -> str:
+        return (await browser.get("/sites", {"label": "differ"})).text
+
+    config = load(None, [f"log.url={url}", f"rate.review={labels}"], {}).config
+    page_of_ties = browse(url, tmp_path, shown, config=config)
+    assert "people differ (1 llm, 1 human)" in page_of_ties and other not in page_of_ties
+
+
+def test_ties_neither_contradict_the_flags_nor_leave_a_list(farmwatch: Runner, url: str, tmp_path: Path) -> None:
+    """Two people of whom one errs on some LLM sites: no label contradicts, and these sites stay listed."""
+    labels = tmp_path / "labels.jsonl"
+    people(url, labels, farmwatch, {"ada": set(), "bob": set(sorted(LLM)[:9])})
+    flags = ("--log", url, "--set", f"rate.review={labels}")
+    assert "contradict" not in farmwatch("rate", "--verbose", *flags).out
+    alone = farmwatch("sites", "--llm", "--fdr", "20%", "--json", "--log", url).lines
+    listed = farmwatch("sites", "--llm", "--fdr", "20%", "--json", *flags)
+    assert listed.code == Exit.OK, listed.err
+    assert {line["site"] for line in listed.lines} == {line["site"] for line in alone} == LLM
+
+
+def test_the_order_of_the_lines_does_not_matter(farmwatch: Runner, url: str, tmp_path: Path) -> None:
+    """Lines of people and sites in any order give the same bytes."""
+    labels, found = tmp_path / "labels.jsonl", []
+    people(url, labels, farmwatch, {"ada": {"s0.example", "s3.example"}, "bob": {f"s{n}.example" for n in range(9)}})
+    lines = labels.read_text().splitlines(keepends=True)
+    for order in (lines, lines[::-1], lines[60:] + lines[:60], sorted(lines[::2]) + lines[1::2]):
+        labels.write_text("".join(order))
+        found.append(farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={labels}").out)
+    assert len(set(found)) == 1 and json.loads(found[0])["method"] == "ppi"
+
+
 def test_the_same_seed_gives_the_same_sample(farmwatch: Runner, url: str, tmp_path: Path) -> None:
     """The same seed gives the same sample, another seed another one."""
     files = []
@@ -208,7 +280,10 @@ def test_a_site_is_what_at_least_half_of_its_articles_are(tmp_path: Path) -> Non
     ]
     found = read_review(_labels(tmp_path, *lines), 20)
     assert found is not None
-    assert found.truths("sites").is_llm == {"half.example": True, "human.example": False}
+    assert {site: said.label for site, said in site_labels(found).items()} == {
+        "half.example": "llm",
+        "human.example": "human",
+    }
     assert (found.at_ms, found.drawn) == (5, 2)
 
 

@@ -46,12 +46,12 @@ def test_rate_before_any_up_says_what_waits(farmwatch: Runner, tmp_path: Path) -
 
 def test_rate_says_how_many_sites_are_open(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the frontier has active sites, `rate` says that the rate is not final; otherwise it does not."""
-    assert "still open" not in farmwatch("rate", "--log", finished).out
-    monkeypatch.setattr("farmwatch.share.current_rate.frontier_left", lambda *_: Totals(sites=5, active=1))
-    assert "; 1 still open in the crawl" in farmwatch("rate", "--log", finished).out
-    assert "still open" not in farmwatch("rate", "--by", "source", "--log", finished).out  # it belongs to no group
+    assert "still crawled" not in farmwatch("rate", "--log", finished).out
+    monkeypatch.setattr("farmwatch.share.current_rate.frontier_now", lambda *_: Totals(sites=5, active=1))
+    assert "; 1 still crawled" in farmwatch("rate", "--log", finished).out
+    assert "still crawled" not in farmwatch("rate", "--by", "source", "--log", finished).out  # it belongs to no group
     (line,) = farmwatch("rate", "--json", "--log", finished).lines
-    assert (line["open_sites"], line["without_pages"]) == (1, 1)
+    assert (line["crawling"], line["without_pages"], line["open"]) == (1, 1, 0)
 
 
 def test_sites_shortens_a_long_warning(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:

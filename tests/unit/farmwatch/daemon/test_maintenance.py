@@ -32,7 +32,7 @@ from stream.processing.metrics import Metrics
 from stream.processing.steady_clock import SteadyClock
 from stream.schema.control import Control
 from stream.schema.records import SiteState, decode
-from stream.schema.topics import HITS, SITES, all_topics
+from stream.schema.topics import DECISIONS, HITS, SITES, all_topics
 from tests.support.runs.live_rows import CONFIG, IN_FORCE, LIVE, METHOD, YEAR_S, Clock, new_log, row
 
 
@@ -130,12 +130,13 @@ def test_the_status_line_shows_crawl_lag_and_share(log: MemoryLog) -> None:
     with capture_logs() as events:
         maintenance.run_due_jobs()
         assert not events
+        log.append([Output(DECISIONS, 0, b"s1.example", b"a decision on a site that CRAWL does not have")])
         log.append([row(f"s{n}.example", "human", articles=9, scored=9, flagged=9 * (n % 4 == 0)) for n in range(40)])
         clock.now += STATUS_S
         maintenance.run_due_jobs()
     (status,) = [event for event in events if event["event"] == "status"]
     assert (status["pages_fetched"], status["sites_open"], status["run"]) == (0, 0, "first")
-    assert status["waiting"] == "crawl:1,tally:1"  # the heartbeat among the hits
+    assert status["waiting"] == "tally:1"  # the heartbeat among the hits
     (line,) = rate_lines([decode(SiteState, message.value) for message in log.read(SITES, 0) if message.value])
     interval = f"(95% interval {line.low:.1%} to {line.high:.1%}) of 40 sites"
     versions = f"ruleset {IN_FORCE.name} {IN_FORCE.digest[:8]}, detector x/1"

@@ -202,7 +202,8 @@ def test_the_words_of_explain(farmwatch: Runner, tmp_path: Path) -> None:
     """Each kind of line: repeats, extraction, measures, unknown rules, scores."""
     near = {"template_share": 0.425, "simhash_distance": 3.0, "template_block_share": 19 / 37, "expected_f1": 0.31}
     rich: dict[str, Any] = {"structure": [1200.0, 0.25, None], "quality": {"main": [120.0, 4.25], "c4": [None, 3.0]}}
-    first = _features("first", _own(0), measures={"template_share": 0.0, "expected_f1": 0.925}, extract_path="blocks")
+    by_auto = {"template_share": 0.0, "expected_f1": 0.925, "first_article": 0.031}
+    first = _features("first", _own(0), measures=by_auto, extract_path="blocks")
     letter = _features("letter", "Our letter\nA story\nRead more", measures=near, template_lines=b"\5", **rich)
     others = [_features(str(number), _own(number)) for number in range(1, 13)]
     repeated = _features("repeated", "".join(_own(number) for number in range(12)))

@@ -327,12 +327,13 @@ class Typed(io.StringIO):
 
 
 def test_a_person_is_asked_for_one_key_a_page(farmwatch: Runner, sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page is shown blind and without its control characters; another key is asked for again; the end is `q`'s."""
+    """A page is shown once, blind, without control characters; what is no key is said in a line; the end is `q`'s."""
     write(sample, page(0, text="The \x1b[3Jtext.\nIts end.", text_cut=9), page(1, text=None))
-    monkeypatch.setattr(sys, "stdin", Typed("x\nA\n"))
+    monkeypatch.setattr(sys, "stdin", Typed("x\n\nA\n"))
     ran = farmwatch("review", "label", sample)
     assert ran.out.startswith("1 of 2") and [line["fetch_id"] for line in lines()] == ["f0"]
-    assert "text.\nIts end." in ran.err and "\x1b" not in ran.err and "9 characters more" in ran.err
+    assert all(f"'{typed}' is no key; there are a n l h s u q\n" in ran.err for typed in ("x", ""))
+    assert ran.err.count("text.\nIts end.") == 1 and "\x1b" not in ran.err and "9 characters more" in ran.err
     assert not any(word in ran.err for word in ("live", "strict", "dropped", "min_tokens"))
 
 

@@ -27,7 +27,9 @@ from stream.text.user_errors import MissingExtra
 SETTINGS = MeasureSettings()
 PLAIN = MeasureSettings(extractor="resiliparse")
 BOTH = pytest.mark.parametrize(
-    "settings", [SETTINGS, MeasureSettings(extractor="blocks")], ids=["trafilatura", "blocks"]
+    "settings",
+    [SETTINGS, *(MeasureSettings(extractor=name) for name in ("blocks", "auto"))],
+    ids=["trafilatura", "blocks", "auto"],
 )
 SENTENCE = "The river rose slowly during the night and the people of the village moved their boats to higher ground. "
 
@@ -244,7 +246,7 @@ def test_search_for_attributes_takes_time_for_each_character_once(part: str) -> 
     sum(len(tag[0]) for tag in _MANY_ATTRIBUTES.finditer(html))
 
 
-@pytest.mark.parametrize("extractor", ["trafilatura", "blocks", "resiliparse"])
+@pytest.mark.parametrize("extractor", ["trafilatura", "blocks", "auto", "resiliparse"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "shift_jis"])
 @pytest.mark.parametrize("missing_bytes", range(1, 900, 113))
 def test_the_first_part_of_a_large_page_is_extracted(extractor: str, encoding: str, missing_bytes: int) -> None:
@@ -284,7 +286,7 @@ def test_nul_bytes_are_dropped(article: str, settings: MeasureSettings) -> None:
     assert extract(with_nuls, "utf-8", settings).text == extract(article, "", settings).text
 
 
-@pytest.mark.parametrize("extractor", ["trafilatura", "blocks", "resiliparse"])
+@pytest.mark.parametrize("extractor", ["trafilatura", "blocks", "auto", "resiliparse"])
 @pytest.mark.parametrize(
     "unseen",
     [
@@ -316,7 +318,7 @@ def test_embedded_data_have_no_invisible_text() -> None:
     assert (found.text, found.blocks) == (plain.text, plain.blocks)
 
 
-@pytest.mark.parametrize("extractor", ["trafilatura", "blocks", "resiliparse"])
+@pytest.mark.parametrize("extractor", ["trafilatura", "blocks", "auto", "resiliparse"])
 @pytest.mark.parametrize("word", ["1,204.50", "— • —", "😀🎉", "\u3164\u3164", "⠀⠀"])
 def test_a_page_without_letters_has_no_text(extractor: str, word: str) -> None:
     """Numbers, marks, emoji and fillers alone are no main text; a letter makes one."""

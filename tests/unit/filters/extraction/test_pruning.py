@@ -14,7 +14,7 @@ from filters.measure.extractors import extract
 from filters.settings import MeasureSettings
 from filters.structure.page_lines import visible_bytes, visible_text
 
-EXTRACTORS = pytest.mark.parametrize("extractor", ["trafilatura", "blocks", "resiliparse"])
+EXTRACTORS = pytest.mark.parametrize("extractor", ["trafilatura", "blocks", "auto", "resiliparse"])
 ASKING = {
     "en": "We and our partners store cookies on your device and process personal data. Accept all or manage settings.",
     "de": "Wir und unsere Partner verwenden Cookies und verarbeiten personenbezogene Daten. Alle akzeptieren.",
@@ -84,7 +84,10 @@ def main_text(html: str, extractor: str) -> str:
 @pytest.mark.parametrize("sentences", [8, 20])
 @pytest.mark.parametrize(
     ("extractor", "tag"),
-    [*((name, tag) for name in ("trafilatura", "blocks") for tag in ("article", "aside")), ("resiliparse", "article")],
+    [
+        *((name, tag) for name in ("trafilatura", "blocks", "auto") for tag in ("article", "aside")),
+        ("resiliparse", "article"),
+    ],
 )
 def test_a_consent_dialog_is_no_main_text(extractor: str, sentences: int, tag: str) -> None:
     """The dialog of a consent manager is not extracted, and an article beside it is, also a short one in an aside."""

@@ -47,7 +47,7 @@ def obey(html, tree):
 extraction.EXTRACTORS["trafilatura"] = extraction.ExtractorRow(lambda model: obey, ())
 html_tree.parse = lambda html: html_tree.etree.Element("html")
 measuring.identify = lambda text: ("en", 1.0)
-measuring.measure_quality = lambda text, tokenizer: {}  # it and the next build tables first
+measuring.measure_quality = lambda text, tokenizer: {"main": [None] * 99}  # it and the next build tables first
 measuring.reason_of = lambda *answer: ""
 from filters.measure.worker_process import main
 main()
