@@ -9,6 +9,7 @@ from farmwatch.console.drawings import saved
 from farmwatch.console.pictures import Strip, shares
 from lab.extractor_bench.gold_errors import PRINTED, SET_ASIDE
 from lab.extractor_bench.report import BenchReport, ToolRow
+from scoring.statistics.shares import Share
 from stream.text.wording import counted
 
 _MEANS = ("precision", "recall", "f1", "words", "set_f1", "jaccard", "shingles", "distance")
@@ -84,15 +85,8 @@ def consequence_table(tools: Sequence[ToolRow]) -> tuple[list[str], list[list[st
     """Headings and cells: pages kept by ruleset, and flagged articles."""
     known = [(row.name, row.consequences) for row in tools if row.consequences]
     rulesets = list(known[0][1].kept) if known else []
-    rows = [
-        [
-            name,
-            *(f"{of.kept[ruleset] / of.judged:.1%}" for ruleset in rulesets),
-            f"{_part(of.flagged, of.scored)} of {of.scored}",
-        ]
-        for name, of in known
-    ]
-    judged = known[0][1].judged if known else 0
+    rows = [[name, *map(_percent, of.kept.values()), _interval(of.flagged)] for name, of in known]
+    judged = next((of.total for of in known[0][1].kept.values()), 0) if known else 0
     return [f"tool ({judged} pages)", *rulesets, "flagged of `default`"], rows
 
 
@@ -112,8 +106,12 @@ def distributions(report: BenchReport) -> str:
     return saved(shares("F1 of ROUGE-LSum: median, quartiles, and mean as a line", strips))
 
 
-def _part(part: int, whole: int) -> str:
-    return f"{part / whole:.1%}" if whole else "-"
+def _percent(of: Share) -> str:
+    return "-" if of.share is None else f"{of.share:.1%}"
+
+
+def _interval(of: Share) -> str:
+    return "-" if of.low is None or of.high is None else f"{_percent(of)} ({of.low:.1%} to {of.high:.1%}) of {of.total}"
 
 
 def _number(value: float | None) -> str:
