@@ -164,15 +164,23 @@ def measure(
 
 
 def _measured_segments(text: str, segments: Sequence[Segments], whole: Segments, tokenizer: str) -> list[Segments]:
-    """Each kind with the words, the language and the repetition of its joined text; `whole`: those of the main text."""
+    """Each kind with the words, the language and the repetition of its joined text.
+
+    `whole` has those of the main text, which stand for an article that is most of it.
+    """
     measured = []
     for of_kind in segments:
-        if of_kind.kind == SegmentKind.ARTICLE and not of_kind.without:
+        is_article = of_kind.kind == SegmentKind.ARTICLE
+        if is_article and not of_kind.without:
             measured.append(whole)
             continue
         joined = segment_text(text, of_kind)
-        measures: dict[str, Any] = {"words": len(joined.split())}
-        if measures["words"] >= LEAST_SEGMENT_WORDS:
+        words = len(joined.split())
+        if is_article and 2 * words >= whole.words:
+            measured.append(msgspec.structs.replace(whole, without=of_kind.without, words=words))
+            continue
+        measures: dict[str, Any] = {"words": words}
+        if words >= LEAST_SEGMENT_WORDS:
             measures["language"], probability = identify(joined)
             repeated = repeated_ngrams(Tokens.of(joined, TOKENIZERS[tokenizer])).walked_chars[0]
             measures.update(language_probability=round(probability, 4), repetition=round(repeated / len(joined), 4))

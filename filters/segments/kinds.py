@@ -14,6 +14,7 @@ _LIST_SHARE = 0.6  # of a page's characters in records, on average shorter than 
 _LEAST_ALIKE = 3  # records of a list, or of teasers: two are often two columns
 _TITLE_WORDS = 4  # of a link: names and dates have fewer
 _MOST_LINKS = 50  # of a record
+_MOST_LOOKED = 20  # records whose links and names are looked at: they are alike
 _NAMING = ("class", "id", "itemprop", "itemtype", "rel")
 _VISITORS = re.compile(
     r"comment|disqus|dsq-|repl(?:y|ies)|respon(?:d|ses?(?![a-z]))|guestbook|discussion|answer|(?:^|[^a-z])reviews?(?:[^a-z]|$)",
@@ -37,10 +38,10 @@ def kind_of(records: Sequence[Any], sizes: Sequence[int], page_chars: int, url: 
     is_layout = records[0].tag in ("div", "section") and not records[0].get("class")
     if is_layout or any(next(record.iter(*_OF_PAGE), None) is not None for record in records):
         return None
-    here = _address(url, "")
-    if are_many and 2 * len({page for record in records if (page := _leads_to(record, url, here))}) >= len(records):
+    here, looked = _address(url, ""), records[:_MOST_LOOKED]
+    if are_many and 2 * len({page for record in looked if (page := _leads_to(record, url, here))}) >= len(looked):
         return SegmentKind.TEASER
-    if 2 * sum(_has_person(record) for record in records) >= len(records):
+    if 2 * sum(_has_person(record) for record in looked) >= len(looked):
         return SegmentKind.POST
     return None
 

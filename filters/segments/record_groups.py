@@ -16,7 +16,7 @@ import numpy as np
 
 from filters.segments.text_tree import TextTree
 
-LEAST_SHARE = 0.1  # of a page's text outside links, in the records but the largest
+LEAST_SHARE = 0.05  # of a page's text outside links, in the records but the largest
 
 _DIGITS = re.compile(r"\d+")
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import closing
 
 import msgspec
+import numpy as np
 
 from filters.measure.workers import ExtractionPool
 from filters.rules.judgement import judge_and_text
@@ -21,6 +22,7 @@ from lab.extractor_bench.runs import Advance, mapped, settings_of
 from lab.extractor_bench.tool_process import GIVEN, GivenPage, command
 from lab.extractor_bench.tools import MEASURED
 from scoring.lite_ngram.detector import LiteNgram
+from scoring.statistics.shares import Share, share
 from stream.schema.records import Page
 from stream.schema.vocabulary import KEPT
 
@@ -28,12 +30,10 @@ DEFAULT = "default"
 
 
 class Consequences(msgspec.Struct, frozen=True):
-    """Of the judged pages: those that each ruleset keeps, and those of `default` that are scored and flagged."""
+    """Shares with intervals over sites: of the pages that each ruleset keeps, and of scored articles of `default`."""
 
-    judged: int
-    kept: dict[str, int]
-    scored: int
-    flagged: int
+    kept: dict[str, Share]
+    flagged: Share
 
 
 class Judge:
@@ -62,17 +62,27 @@ class Judge:
                 for page, text in zip(self._pages, texts, strict=True)
             ]
             answers = mapped(self._pool, given, advance)
-        kept, scored = dict.fromkeys(self._rulesets, 0), list[str]()
+        kept, articles = {name: list[bool]() for name in self._rulesets}, list[tuple[str, str]]()
         for page, answer in zip(self._pages, answers, strict=True):
             features = features_of(_record(page), answer, Likeness(), "", self._settings.tokenizer, 0)
             for ruleset_name, ruleset in self._rulesets.items():
                 verdict, text = judge_and_text(features, ruleset)
-                if verdict.verdict in KEPT:
-                    kept[ruleset_name] += 1
-                    if ruleset_name == DEFAULT:
-                        scored.append(text)
-        flags = [score.flag for score in self._detector.score(scored) if score.flag is not None]
-        return Consequences(len(self._pages), kept, len(flags), sum(flags))
+                kept[ruleset_name].append(verdict.verdict in KEPT)
+                if ruleset_name == DEFAULT and verdict.verdict in KEPT:
+                    articles.append((page.label.site, text))
+        scores = self._detector.score([text for _, text in articles])
+        flags = [
+            (site, score.flag) for (site, _), score in zip(articles, scores, strict=True) if score.flag is not None
+        ]
+        sites = [page.label.site for page in self._pages]
+        return Consequences(
+            {ruleset: _share(sites, of) for ruleset, of in kept.items()},
+            _share([site for site, _ in flags], [flag for _, flag in flags]),
+        )
+
+
+def _share(sites: Sequence[str], hits: Sequence[bool]) -> Share:
+    return share(np.array(hits, bool), np.unique(list(sites), return_inverse=True)[1])
 
 
 def _record(page: BenchPage) -> Page:

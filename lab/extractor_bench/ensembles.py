@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lab.extractor_bench.gold_errors import words_of
 from lab.extractor_bench.page_facts import PageFacts
 from lab.extractor_bench.runs import ToolRun
 
@@ -33,14 +35,19 @@ ENSEMBLES = [*(Ensemble(votes, FIVE) for votes in (2, 3, 4)), *(Ensemble(votes, 
 
 
 def votes_of(members: Sequence[str], runs: Mapping[str, ToolRun], facts: Sequence[PageFacts]) -> Votes:
-    """Whether each text node is in the text of each member that has texts; white space counts as one space."""
+    """Whether each text node is in the text of each member that has texts: its words, letters and digits, in a row."""
     there = [runs[name].texts for name in members if name in runs and runs[name].texts]
     votes = []
     for place, page in enumerate(facts):
-        texts = [f" {' '.join(of_tool[place].split())} " for of_tool in there]
-        table = [[f" {leaf} " in text for text in texts] for leaf in page.leaves]
+        texts = [as_words(of_tool[place]) for of_tool in there]
+        table = [[leaf in text for text in texts] for leaf in map(as_words, page.leaves)]
         votes.append(np.array(table, bool).reshape(len(page.leaves), len(texts)))
     return votes
+
+
+def as_words(text: str) -> str:
+    """The words of a text, to be searched for in a row."""
+    return f" {' '.join(words_of(text))} "
 
 
 def combined(ensemble: Ensemble, runs: Mapping[str, ToolRun], facts: Sequence[PageFacts]) -> ToolRun:
@@ -49,9 +56,7 @@ def combined(ensemble: Ensemble, runs: Mapping[str, ToolRun], facts: Sequence[Pa
     if len(ensemble.members) - len(lacking) < ensemble.votes:
         return ToolRun(ensemble.name, note=f"too few members: without {', '.join(lacking)}")
     texts = [
-        "\n".join(
-            leaf for leaf, number in zip(page.leaves, votes.sum(1).tolist(), strict=True) if number >= ensemble.votes
-        )
+        "".join(compress(page.leaves, votes.sum(1) >= ensemble.votes))
         for page, votes in zip(facts, votes_of(ensemble.members, runs, facts), strict=True)
     ]
     return ToolRun(ensemble.name, texts=texts, note=f"without {', '.join(lacking)}" if lacking else "")

@@ -49,7 +49,7 @@ def words_of(text: str) -> list[str]:
 
 def gold_error(page: BenchPage, facts: PageFacts) -> GoldError | None:
     """The error of a page, None if it is not above PRINTED."""
-    there, wanted = Counter(words_of(" ".join(facts.leaves))), Counter(words_of(page.gold))
+    there, wanted = Counter(words_of("".join(facts.leaves))), Counter(words_of(page.gold))
     lacking = list(wanted - there)
     error = len(lacking) / there.total() if there else float(bool(lacking))
     if error <= PRINTED:
@@ -63,5 +63,5 @@ def _cause(lacking: Sequence[str], wanted: Counter[str], facts: PageFacts) -> Ca
         return Cause.UNSEEN
     if len(lacking) > _MOST * len(wanted):
         return Cause.OTHER_PAGE
-    joined = "".join(words_of(" ".join(facts.leaves)))
+    joined = "".join(words_of("".join(facts.leaves)))
     return Cause.JOINED if sum(word in joined for word in lacking) > _MOST * len(lacking) else Cause.MISSING

@@ -22,7 +22,7 @@ def complexities(pages: Sequence[BenchPage], facts: Sequence[PageFacts]) -> NDAr
     """100 x words of the main text / words of the page, at most 100; low = much of the page is something else."""
     shares = []
     for page, own in zip(pages, facts, strict=True):
-        there = sum(len(words_of(leaf)) for leaf in own.leaves)
+        there = len(words_of("".join(own.leaves)))
         shares.append(min(100.0, 100 * len(words_of(page.gold)) / there) if there else 100.0)
     return np.array(shares)
 

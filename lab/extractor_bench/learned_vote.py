@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lab.extractor_bench.ensembles import THIRTEEN, votes_of
+from lab.extractor_bench.ensembles import THIRTEEN, as_words, votes_of
 from lab.extractor_bench.page_facts import PageFacts
 from lab.extractor_bench.pages import BenchPage
 from lab.extractor_bench.runs import ToolRun
@@ -43,8 +43,10 @@ def learned_votes(
     from sklearn.linear_model import LogisticRegression
 
     votes = votes_of(members, runs, facts)
-    golds = [f" {' '.join(page.gold.split())} " for page in pages]
-    labels = np.array([f" {leaf} " in gold for gold, of in zip(golds, facts, strict=True) for leaf in of.leaves], bool)
+    golds = [as_words(page.gold) for page in pages]
+    labels = np.array(
+        [as_words(leaf) in gold for gold, of in zip(golds, facts, strict=True) for leaf in of.leaves], bool
+    )
     page_of = np.repeat(np.arange(len(pages)), [len(of.leaves) for of in facts])
     table = np.concatenate(votes)
     classifiers: dict[str, Callable[[int], Any]] = {

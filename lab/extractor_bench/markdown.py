@@ -9,6 +9,7 @@ from farmwatch.console.drawings import saved
 from farmwatch.console.pictures import Strip, shares
 from lab.extractor_bench.gold_errors import PRINTED, SET_ASIDE
 from lab.extractor_bench.report import BenchReport, ToolRow
+from scoring.statistics.shares import Share
 from stream.text.wording import counted
 
 _MEANS = ("precision", "recall", "f1", "words", "set_f1", "jaccard", "shingles", "distance")
@@ -19,55 +20,54 @@ Cells = Sequence[str]
 
 def markdown(report: BenchReport) -> str:
     """The report."""
-    return "\n".join(_lines(report))
-
-
-def _lines(report: BenchReport) -> Iterator[str]:
-    ran = [row for row in report.tools if row.mean]
-    yield from ("# Extractors beside labelled main texts", "", f"`{report.command}`", "")
-    yield from (", ".join(f"{name} {version}" for name, version in report.versions.items()), "")
-    yield (
-        f"{counted(report.pages, 'page')}. Left out: {report.without_text} without a labelled main text,"
-        f" {report.skipped} damaged or there twice, {report.set_aside} with words that the page lacks (below)."
+    versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    left_out = (
+        f"{report.without_text} without a labelled main text, {report.skipped} damaged or there twice,"
+        f" {report.set_aside} with words that the page lacks (below)"
     )
-    yield from ("", "Precision, recall and F1 are those of ROUGE-LSum. CPU time is that of a page, in ms.", "")
-    yield from table(*tool_table(report.tools))
-    yield from ("", "## Median, and mean and median of sources", "")
+    lines = ["# Extractors beside labelled main texts", "", f"`{report.command}`", "", versions, ""]
+    lines.append(f"{counted(report.pages, 'page')}. Left out: {left_out}.")
+    for title, headings, rows in _sections(report):
+        lines += ["", f"## {title}", "", *table(headings, rows)]
+    return "\n".join([*lines, ""])
+
+
+def _sections(report: BenchReport) -> Iterator[tuple[str, Cells, Sequence[Cells]]]:
+    """Title, headings and cells of each table."""
+    ran = [row for row in report.tools if row.mean]
+    yield ("Tools: means by ROUGE-LSum (precision, recall, F1) and others; CPU ms of a page", *tool_table(report.tools))
     medians = [(row.median["f1"], row.macro_mean["f1"], row.macro_median["f1"], row.median["distance"]) for row in ran]
-    rows = [[row.name, *(f"{number:.3f}" for number in of)] for row, of in zip(ran, medians, strict=True)]
-    yield from table(["tool", "median F1", "mean of sources", "mean of their medians", "median edit distance"], rows)
+    yield (
+        "Median, and mean and median of sources",
+        ["tool", "median F1", "mean of sources", "mean of their medians", "median edit distance"],
+        [[row.name, *(f"{number:.3f}" for number in of)] for row, of in zip(ran, medians, strict=True)],
+    )
     for grouping, sizes in report.groups.items():
-        yield from ("", f"## F1 by {grouping}", "")
-        heads = [f"{name} ({size})" for name, size in sizes.items()]
-        yield from table(["tool", *heads], [[r.name, *(f"{r.f1[grouping][name]:.3f}" for name in sizes)] for r in ran])
-    yield from ("", "## Complexity: 100 × words of the main text / words of the page", "")
+        heads = ["tool", *(f"{name} ({size})" for name, size in sizes.items())]
+        rows = [[row.name, *(f"{row.f1[grouping][name]:.3f}" for name in sizes)] for row in ran]
+        yield f"F1 by {grouping}", heads, rows
     quartiles = [[name or "all", *(f"{of:.1f}" for of in row)] for name, row in report.complexity.items()]
-    yield from table(["source", "P25", "P50", "P75"], quartiles)
-    yield from ("", "## What it means for the share", "")
-    yield from table(*consequence_table(ran))
-    yield from ("", "## Order of tools by two metrics", "")
+    title = "Complexity: 100 × words of the main text / words of the page"
+    yield title, ["source", "P25", "P50", "P75"], quartiles
+    yield ("What it means for the share", *consequence_table(ran))
     pairs = [
         [c.first, c.second, *map(_number, (c.kendall, c.spearman))]
         for c in report.correlations
         if "f1" in (c.first, c.second)
     ]
-    yield from table(["metric", "and", "Kendall", "Spearman"], pairs)
-    if report.learned_votes:
-        yield from ("", "## Learned vote: accuracy on balanced text nodes of other pages", "")
-        learned = [
-            [f"{of.classifier}, {of.members} tools", str(of.nodes), f"{of.accuracy:.3f} ± {of.deviation:.4f}"]
-            for of in report.learned_votes
-        ]
-        yield from table(["classifier", "nodes", "accuracy"], learned)
-    yield from ("", f"## Main texts with more than {PRINTED:.0%} words that the page lacks", "")
+    yield "Order of tools by two metrics", ["metric", "and", "Kendall", "Spearman"], pairs
+    learned = [
+        [f"{of.classifier}, {of.members} tools", str(of.nodes), f"{of.accuracy:.3f} ± {of.deviation:.4f}"]
+        for of in report.learned_votes
+    ]
+    yield "Learned vote on balanced text nodes of other pages", ["classifier", "nodes", "accuracy"], learned
     causes = Counter((error.source, error.cause, error.set_aside) for error in report.gold_errors)
     counts = [[*of[:2], str(number), "yes" if of[2] else "no"] for of, number in sorted(causes.items())]
-    yield from table(["source", "cause", "pages", f"set aside (above {SET_ASIDE:.0%})"], counts)
+    title = f"Main texts with more than {PRINTED:.0%} words that the page lacks"
+    yield title, ["source", "cause", "pages", f"set aside (above {SET_ASIDE:.0%})"], counts
     worst = sorted(report.gold_errors, key=lambda error: -error.error)[:_MOST_ERRORS]
-    yield ""
     cells = [[e.source, e.id[:12], f"{e.error:.1%}", e.cause, " ".join(e.words[:3])] for e in worst]
-    yield from table(["source", "page", "E", "cause", "words"], cells)
-    yield ""
+    yield "The worst of them", ["source", "page", "E", "cause", "words"], cells
 
 
 def tool_table(tools: Sequence[ToolRow]) -> tuple[list[str], list[list[str]]]:
@@ -85,15 +85,8 @@ def consequence_table(tools: Sequence[ToolRow]) -> tuple[list[str], list[list[st
     """Headings and cells: pages kept by ruleset, and flagged articles."""
     known = [(row.name, row.consequences) for row in tools if row.consequences]
     rulesets = list(known[0][1].kept) if known else []
-    rows = [
-        [
-            name,
-            *(f"{of.kept[ruleset] / of.judged:.1%}" for ruleset in rulesets),
-            f"{_part(of.flagged, of.scored)} of {of.scored}",
-        ]
-        for name, of in known
-    ]
-    judged = known[0][1].judged if known else 0
+    rows = [[name, *map(_percent, of.kept.values()), _interval(of.flagged)] for name, of in known]
+    judged = next((of.total for of in known[0][1].kept.values()), 0) if known else 0
     return [f"tool ({judged} pages)", *rulesets, "flagged of `default`"], rows
 
 
@@ -113,8 +106,12 @@ def distributions(report: BenchReport) -> str:
     return saved(shares("F1 of ROUGE-LSum: median, quartiles, and mean as a line", strips))
 
 
-def _part(part: int, whole: int) -> str:
-    return f"{part / whole:.1%}" if whole else "-"
+def _percent(of: Share) -> str:
+    return "-" if of.share is None else f"{of.share:.1%}"
+
+
+def _interval(of: Share) -> str:
+    return "-" if of.low is None or of.high is None else f"{_percent(of)} ({of.low:.1%} to {of.high:.1%}) of {of.total}"
 
 
 def _number(value: float | None) -> str:

@@ -58,7 +58,8 @@ def test_tools_are_compared_and_what_is_wrong_is_a_row(
     half = rows["readability"]
     assert half["errors"] == {"missing": 1} and half["mean"]["f1"] == 0.75 and half["quartiles"] == [0.75, 1, 1]
     assert half["f1"]["kind"] == {"article": pytest.approx(2 / 3, abs=1e-4), "no kind": 1}
-    assert half["consequences"]["judged"] == 4 and half["consequences"]["kept"]["c4"] == 3
+    assert half["consequences"]["flagged"]["share"] is None
+    assert half["consequences"]["kept"]["c4"]["share"] == 0.75
     assert rows["em_2_5"]["note"] == "without resiliparse, trafilatura, go_domdistiller"
     assert rows["em_2_5"]["mean"]["precision"] == 0.75 and rows["em_4_8"]["mean"] == {}
     shown = (tmp_path / "out" / "report.md").read_text()

@@ -23,9 +23,9 @@ def page(gold: str) -> BenchPage:
 
 
 def test_facts_are_text_nodes_in_order_and_tags() -> None:
-    """Text of scripts and noscript is apart, wherever it stands; comments are no text."""
-    facts = page_facts("<body>a <b>b</b> c<!--d--><noscript><p>e</p></noscript> f<script>g</script>h<p> </p>")
-    assert facts.leaves == ["a", "b", "c", "f", "h"] and facts.unseen.split() == ["e", "g"]
+    """Text of scripts and noscript is apart, wherever it stands; comments are no text; a block begins a line."""
+    facts = page_facts("<body>a  <b>b</b>, c<!--d--><noscript><p>e</p></noscript> f<script>g</script>h<p> </p>i")
+    assert facts.leaves == ["\na ", "b", ", c", " f", "h ", "\ni"] and facts.unseen.split() == ["e", "g"]
     assert facts.tags["b"] == 1 and page_facts(" ") == page_facts("<!-- -->") == PageFacts()
 
 
@@ -38,16 +38,16 @@ def test_body_text_is_the_run_with_most_words() -> None:
 
 def test_complexity_is_the_part_of_the_page_that_is_main_text() -> None:
     """A page without words counts as easy, as one whose label has more words than it."""
-    facts = [PageFacts(["a b", "c d"]), PageFacts(), PageFacts(["a"])]
+    facts = [PageFacts(["a b", "\nc d"]), PageFacts(), PageFacts(["a"])]
     assert complexities([page("a"), page("a"), page("a a")], facts).tolist() == [25, 100, 100]
 
 
 @pytest.mark.parametrize(
     ("gold", "leaves", "unseen", "cause"),
     [
-        ("one two three", ["x y", "z"], "", Cause.OTHER_PAGE),
+        ("one two three", ["x y", "\nz"], "", Cause.OTHER_PAGE),
         ("one two three", ["x"], "var a = 'one two three'", Cause.UNSEEN),
-        ("one two threefour", ["one", "two", "three", "four"], "", Cause.JOINED),
+        ("one two threefour", ["one\n", "two\n", "three\n", "four"], "", Cause.JOINED),
         ("one two three four", ["one two three"], "", Cause.MISSING),
     ],
 )
@@ -59,7 +59,7 @@ def test_words_that_the_page_lacks_have_a_cause(gold: str, leaves: list[str], un
 
 def test_a_word_that_is_more_frequent_in_the_label_counts_once() -> None:
     """One of 60 words is above 1% and below 2%; all words of the page are no error."""
-    leaves = [f"w{number}" for number in range(60)]
+    leaves = [f"\nw{number}" for number in range(60)]
     error = gold_error(page("w1 w1 w1"), PageFacts(leaves))
     assert error is not None and error.error == pytest.approx(1 / 60) and not error.set_aside
     assert gold_error(page("w1 w2"), PageFacts(leaves)) is None
@@ -67,10 +67,14 @@ def test_a_word_that_is_more_frequent_in_the_label_counts_once() -> None:
 
 def test_an_ensemble_has_the_text_nodes_of_enough_members() -> None:
     """A node counts as whole words; members that did not run are named, and too few of them make no text."""
-    facts = [PageFacts(["a b", "c", "d"])]
-    runs = {"x": ToolRun("x", texts=["a  b\nc"]), "y": ToolRun("y", texts=["a b cd"]), "z": ToolRun("z", note="gone")}
+    facts = [PageFacts(["\na ", "b", ", c", "\nd"])]
+    runs = {
+        "x": ToolRun("x", texts=["a  b\nc"]),
+        "y": ToolRun("y", texts=["a b, c-cd"]),
+        "z": ToolRun("z", note="gone"),
+    }
     run = combined(Ensemble(2, ("x", "y", "z")), runs, facts)
-    assert (run.name, run.texts, run.note) == ("em_2_3", ["a b"], "without z")
+    assert (run.name, run.texts, run.note) == ("em_2_3", ["\na b, c"], "without z")
     none = combined(Ensemble(3, ("x", "y", "z")), runs, facts)
     assert none.texts == [] and none.note == "too few members: without z"
 
