@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from filters.articles.model import shipped_model
+from filters.measure.article_first import LEAST_PROBABILITY
 from filters.measure.epoch import feature_epoch
 from filters.measure.golden import golden_pages
 from filters.measure.page_measures import PageMeasures, measure
@@ -48,7 +49,7 @@ def test_the_article_model_chooses(name: str, as_by: str, path: str, tried: tupl
     assert (found.path, found.tried) == (path, tried)
     assert msgspec.structs.replace(found, tried=other.tried) == other
     assert known == own["expected_f1"] and (known is None) == (name == "article")
-    assert isinstance(own["first_article"], float) and (own["first_article"] > 0.5) == (name == "article")
+    assert isinstance(own["first_article"], float) and (own["first_article"] > LEAST_PROBABILITY) == (name == "article")
 
 
 @pytest.mark.parametrize("tokenizer", ["whitespace", "words"])
