@@ -26,7 +26,7 @@ from filters.quality.names import MEASURES as QUALITY
 from filters.quality.names import TextName
 from filters.quality.ngrams import repeated_ngrams
 from filters.quality.tokens import TOKENIZERS, Tokens
-from filters.segments.names import SegmentKind
+from filters.segments.names import OF_SITE, SegmentKind
 from filters.segments.segments import record_lines, segment_text, segments_of
 from filters.settings import SITE_CAPS, MeasureSettings
 from stream.schema.records import Segments
@@ -166,7 +166,8 @@ def measure(
 def _measured_segments(text: str, segments: Sequence[Segments], whole: Segments, tokenizer: str) -> list[Segments]:
     """Each kind with the words, the language and the repetition of its joined text.
 
-    `whole` has those of the main text, which stand for an article that is most of it.
+    `whole` has those of the main text, which stand for an article that is most of it. Text of visitors repeats what
+    it answers, so only the site's has a repetition.
     """
     measured = []
     for of_kind in segments:
@@ -182,8 +183,10 @@ def _measured_segments(text: str, segments: Sequence[Segments], whole: Segments,
         measures: dict[str, Any] = {"words": words}
         if words >= LEAST_SEGMENT_WORDS:
             measures["language"], probability = identify(joined)
-            repeated = repeated_ngrams(Tokens.of(joined, TOKENIZERS[tokenizer])).walked_chars[0]
-            measures.update(language_probability=round(probability, 4), repetition=round(repeated / len(joined), 4))
+            measures["language_probability"] = round(probability, 4)
+            if of_kind.kind in OF_SITE:
+                repeated = repeated_ngrams(Tokens.of(joined, TOKENIZERS[tokenizer])).walked_chars[0]
+                measures["repetition"] = round(repeated / len(joined), 4)
         measured.append(msgspec.structs.replace(of_kind, **measures))
     return measured
 

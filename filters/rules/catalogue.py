@@ -222,7 +222,8 @@ RULES: dict[str, RuleKind] = {
     "segment_repetition": _kind(
         "segment_repetition",
         "<=",
-        "characters of sequences of 5 words that repeat an earlier one / characters, of the same kind of segments",
+        "characters of sequences of 5 words that repeat an earlier one / characters, of the same kind of segments; "
+        "unknown of comments and lists",
         _segment_repetition,
         high=1,
         source="",
