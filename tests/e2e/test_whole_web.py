@@ -44,6 +44,7 @@ kinds = ["comment"]
 threshold = "ok"
 [rules.segment_words]
 threshold = 150
+on_unknown = "drop"
 """
 
 
