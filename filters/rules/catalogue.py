@@ -221,7 +221,7 @@ RULES: dict[str, RuleKind] = {
     "segment_language": _kind(
         "segment_language",
         "in",
-        f"languages of all kinds of segments that count and have {LEAST_SEGMENT_WORDS} words; unknown below min_probability",
+        f"languages of the kinds that count and have {LEAST_SEGMENT_WORDS} words; unknown below min_probability",
         _segment_language,
         threshold=list,
         items=LANGUAGES,
