@@ -89,7 +89,7 @@ SITE_COLUMNS: list[Column[ListedSite]] = [
         articles={"total": "sum"},
         scored={"total": "sum"},
         flagged={"total": "sum"},
-        through_segments={"meaning": "articles that are none as a whole page: their segments count"},
+        through_segments={"meaning": "scored articles that are none as a whole page: their segments count"},
         pages_used={"meaning": "scored pages on which the verdict rests"},
         llr={"meaning": "their evidence, for llm above 0, for human below"},
     ),
