@@ -68,6 +68,7 @@ def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url
     assert ran.code == Exit.OK
     assert json.loads(ran.out) == {"out": str(sample), "articles": 102, "sites": 51, "of": SITES}
     assert "102 articles of 51 sites, of 60" in ran.err
+    assert f"set rate.review to {tmp_path / 'review-labels.jsonl'}" in ran.err
     pages = LabelSample(sample).pages
     assert set(Counter(one.site for one in pages).values()) == {2}
     assert not any(one.verdict_a or one.run_a for one in pages)

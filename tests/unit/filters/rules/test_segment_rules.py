@@ -101,6 +101,8 @@ def test_what_a_ruleset_drops_counts_otherwise() -> None:
     [
         (f'kinds = ["post"]\n{OK}', 'kinds needs scores = "segments"'),
         (f'kinds = ["comment", "post"]\n{SCORES}', "comments are the text of visitors"),
+        (f"kinds = []\n{SCORES}", "kinds is empty: name kinds, or leave it out"),
+        (f'kinds = "post"\n{SCORES}', "kinds: Expected `array`, got `str`"),
         (f'kinds = ["other"]\n{SCORES}', "known: article, post, comment, teaser, list"),
         (f'reads = "segments"\n{OK}', "reads: segments are not read by rules; known: main, c4"),
         (f"{OK}[rules.segment_words]\nthreshold = 1\n", 'a rule on segments needs scores = "segments"'),
