@@ -41,7 +41,7 @@ def kind_of(records: Sequence[Any], sizes: Sequence[int], page_chars: int, url: 
     is_layout = first.tag in ("div", "section") and not first.get("class") and not is_numbered
     if is_layout or any(next(record.iter(*_OF_PAGE), None) is not None for record in looked):
         return None
-    is_thread, here = have_persons(looked), _address(url, "")
+    is_thread, here = 2 * sum(map(has_person, looked)) >= len(looked), _address(url, "")
     if are_many:
         pages = {page for record in looked if (page := _leads_to(record, url, here, is_sure=is_thread))}
         if 2 * len(pages) >= len(looked):
@@ -54,11 +54,6 @@ def have_names_of_visitors(records: Sequence[Any]) -> bool:
     parent = records[0].getparent()
     around = islice((e for e in parent.iterancestors() if e.tag not in ("html", "body")), 2)
     return any(map(is_of_visitors, chain((records[0], records[-1], parent), around)))
-
-
-def have_persons(records: Sequence[Any]) -> bool:
-    """Whether half of the records have a sign of an author or a time."""
-    return 2 * sum(map(has_person, records)) >= len(records)
 
 
 def is_of_visitors(element: Any) -> bool:

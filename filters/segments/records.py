@@ -9,14 +9,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from filters.segments.kinds import has_person, have_names_of_visitors, have_persons, is_of_visitors, kind_of
+from filters.segments.kinds import has_person, have_names_of_visitors, is_of_visitors, kind_of
 from filters.segments.names import SegmentKind
 from filters.segments.record_groups import name_of, record_groups
 from filters.segments.text_tree import TextTree, text_tree
 from filters.structure.page_lines import lines_of_parts
 
 _NAME_CHARS = 60
-_FEW_LOOKED = 3  # records of a smaller group
 _LATER_PAGE = re.compile(r"(?:[?&](?:page|paged|pg|start|offset|st)=|/page[-/]?)(?:[2-9]|[1-9]\d)", re.I)
 
 
@@ -31,7 +30,7 @@ class RecordTexts(msgspec.Struct, frozen=True):
 def records_of(elements: Sequence[Any], marked: bytes, url: str) -> list[RecordTexts]:
     """The records of a parsed page, by its elements in document order and its marked text: those with most text.
 
-    Records of a smaller group are another's only where visitors wrote them.
+    Records of a smaller group count as such only if they have a name of visitors' text: authors have boxes, too.
     """
     tree = text_tree(elements, marked)
     found: list[RecordTexts] = []
@@ -44,8 +43,7 @@ def records_of(elements: Sequence[Any], marked: bytes, url: str) -> list[RecordT
             continue
         records = [elements[place] for place in places]
         if number:
-            is_of_others = have_names_of_visitors(records) or have_persons(records[:_FEW_LOOKED])
-            kind = SegmentKind.COMMENT if is_of_others else None
+            kind = SegmentKind.COMMENT if have_names_of_visitors(records) else None
         else:
             sizes = (tree.inked[tree.ends[places]] - tree.inked[tree.starts[places]]).tolist()
             kind = kind_of(records, sizes, int(tree.inked[-1]), url)
