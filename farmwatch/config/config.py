@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,12 @@ from stream.text.toml import BadToml, read_toml
 from stream.text.user_errors import ConfigError
 
 FILE_NAME = "farmwatch.toml"
+_FILES = (  # settings that are paths
+    *("canary.file", "crawl.warc_folder", "kafka.client.ssl_*file", "log.state_folder", "measure.extractor_model"),
+    *("rate.review", "score.weights", "search.*key_file", "tally.deciles"),
+)
+_NAMES_OR_FILES = ("judge.ruleset", "score.thresholds.*")
+_MODELS = ("score.pair.observer", "score.pair.performer")  # hub ids or folders
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,7 +90,7 @@ def load(
     from_variables, warnings = from_environment(Config, variables)
     layers = [from_flags(Config, flags), from_variables]
     if file is not None:
-        layers.append(from_document(Config, _parse_file(file), str(file)))
+        layers.append(from_document(Config, _beside(file.parent, "", _parse_file(file)), str(file)))
     config, origins = resolve(Config, layers)
     return LoadedConfig(config, origins, warnings, file)
 
@@ -97,6 +104,30 @@ def setting_rows(loaded: LoadedConfig) -> list[tuple[str, Any, str]]:
             value = getattr(value, name)
         rows.append((path, masked(setting, value), loaded.origins[path]))
     return rows
+
+
+def _beside(folder: Path, path: str, value: Any) -> Any:
+    """The value of a file's setting, with relative paths taken from the file's folder."""
+    if isinstance(value, dict):
+        return {key: _beside(folder, f"{path}.{key}" if path else key, part) for key, part in value.items()}
+    if not isinstance(value, str) or not value or folder == Path():
+        return value
+    scheme, place = value[: len("sqlite:")], value.removeprefix("sqlite:")
+    if path == "log.url" and scheme == "sqlite:" and place:
+        return scheme + _joined(folder, place)
+    is_file = (
+        any(fnmatchcase(path, pattern) for pattern in _FILES)
+        or (
+            any(fnmatchcase(path, of) for of in _NAMES_OR_FILES)
+            and ("/" in value or value.endswith((".toml", ".json")))
+        )
+        or (path in _MODELS and (value.startswith(".") or os.path.isdir(folder / value)))  # noqa: PTH112  # raises nothing
+    )
+    return _joined(folder, value) if is_file else value
+
+
+def _joined(folder: Path, place: str) -> str:
+    return place if place.startswith("~") else str(folder / place)
 
 
 def _parse_file(file: Path) -> dict[str, Any]:

@@ -34,8 +34,9 @@ from farmwatch.explain.report import flagged_above
 from farmwatch.explain.rules import value_text
 from farmwatch.explain.segments import page_verdict
 from farmwatch.runs.comparison_words import points
-from farmwatch.share.site_lines import SiteLabel, verdict_words
+from farmwatch.share.site_lines import verdict_words
 from farmwatch.terminal.remedies import in_full
+from scoring.rates.site_rates import is_through_segments
 from stream.schema.vocabulary import SiteClass
 from stream.text.user_errors import Exit, FarmwatchError, NotFound
 from stream.text.wording import counted, lasting
@@ -344,8 +345,8 @@ def _environment(access: Access, console: Console) -> Environment:
         "percent": percent,
         "plain": value_text,
         "points": points,
+        "through_segments": lambda row: is_through_segments(row["scored"], row["through_segments"]),
         "verdict_words": lambda row: verdict_words(row["verdict"], row["scored"]),
-        "label_words": lambda row: SiteLabel(row["label"], row["dissent"]).words,
         "outward": outward,
         "page_verdict": page_verdict,
         "time": _time,

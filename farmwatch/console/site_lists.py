@@ -80,11 +80,13 @@ class SiteLists:
             matching, sort=sort, is_reversed=bool(reverse), after=after, limit=limit + 1, likely=likely
         )
         shown = rows[:limit]
+        lines = self._lines(shown, likely, labels)
         return {
             "still_reads": self._model.rebuilding,
             "filter": chosen,
             "facets": self._facets(matching, labels, shown if len(rows) <= limit and not after else None),
-            "sites": [site_fields(line) for line in self._lines(shown, likely, labels)],
+            "sites": [site_fields(line) for line in lines],
+            "called": {line.row.site: line.called.words for line in lines if line.called.label},
             "next": shown[-1].site if len(rows) > limit else "",
         }
 
@@ -102,8 +104,10 @@ class SiteLists:
         groups = self._jobs.soon(TEMPLATES, self._template_groups)
         group = None if groups is None else groups.of(row.site)  # that it shares with most others
         template = None if group is None else {"id": group.template_id, "other_sites": len(group.sites) - 1}
+        line = self._lines([row], self._likely(), self._labels())[0]
         return {
-            "site": site_fields(self._lines([row], self._likely(), self._labels())[0]),
+            "site": site_fields(line),
+            "called": line.called.words,
             "still_reads": self._model.rebuilding,
             "after": after,
             "pages": shown,

@@ -156,7 +156,7 @@ def tracing(log_url: str) -> Iterator[Trace]:
     try:
         from farmwatch.daemon.spans import Spans
     except ImportError as error:
-        _log.warning("no_traces", error=str(error), mend="pip install 'farmwatch[otel]'")
+        _log.warning("no_traces", error=str(error), mend="pip install '.[otel]' in the checkout")
         yield untraced
         return
     spans = Spans(log_url.partition(":")[0], program_version())

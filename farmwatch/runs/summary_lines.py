@@ -31,9 +31,8 @@ def lines_of(summary: ReplaySummary, run: Run) -> list[str]:
         if summary.scored_by and summary.detector not in summary.scored_by:
             why = f"; SCORE runs {', '.join(summary.scored_by)}, not {summary.detector}"
         elif summary.requests_wait and summary.run != summary.live:
-            then = (
-                "which scores live texts first" if summary.score_runs else "and none is running: start `farmwatch up`"
-            )
+            start = "and none is running: start `farmwatch up --role score`"
+            then = "which scores live texts first" if summary.score_runs else start
             why = f"; requests of replays wait for SCORE, {then}"
         lines.append(f"  {counted(summary.unscored, 'article')} {verb} as unscored, in no verdict{why}")
     return [one_line(line) for line in [*lines, *(f"  next: {step}" for step in next_commands(summary, run))]]

@@ -32,16 +32,22 @@ LABELS = (*Truth, DIFFER)
 
 
 class SiteLabel(NamedTuple):
-    """What people called a site: one of LABELS, or nothing; and how many of them differ from most."""
+    """What people called a site: one of LABELS, or nothing; and how many called it llm and human."""
 
     label: str = ""
-    dissent: int = 0
+    llm: int = 0
+    human: int = 0
+
+    @property
+    def dissent(self) -> int:
+        """How many differ from most; of a tie, half of them."""
+        return min(self.llm, self.human)
 
     @property
     def words(self) -> str:
-        """It as a sentence."""
-        tie = f"people differ ({self.dissent} llm, {self.dissent} human)"
-        return tie if self.label == DIFFER else f"people called it {self.label}"
+        """It as a sentence; nothing without a label."""
+        said = "people differ" if self.label == DIFFER else f"people called it {self.label}"
+        return (f"{said} ({self.llm} llm, {self.human} human)" if self.dissent else said) if self.label else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,7 @@ SITE_COLUMNS: list[Column[ListedSite]] = [
         articles={"total": "sum"},
         scored={"total": "sum"},
         flagged={"total": "sum"},
-        through_segments={"meaning": "articles that are none as a whole page: their segments count"},
+        through_segments={"meaning": "scored articles that are none as a whole page: their segments count"},
         pages_used={"meaning": "scored pages on which the verdict rests"},
         llr={"meaning": "their evidence, for llm above 0, for human below"},
     ),
@@ -152,7 +158,7 @@ def site_labels(review: Review | None) -> dict[str, SiteLabel]:
         return {}
     likely, _, tied = review.truths(SITES)
     labels = {site: str(Truth.LLM if chance >= 0.5 else Truth.HUMAN) for site, chance in likely.items()}
-    return {site: SiteLabel(DIFFER if site in tied else label, review.dissent[site]) for site, label in labels.items()}
+    return {site: SiteLabel(DIFFER if site in tied else label, *review.votes[site]) for site, label in labels.items()}
 
 
 def lines_of(

@@ -61,8 +61,7 @@ _WORDS = {
     RemarkKind.CONTRADICTION: "labels and flags contradict each other: the detector does not fit these sites",
     RemarkKind.REVIEWED_SHARE: "the review says {percent} (" + _INTERVAL + "): too wide to replace it",
     RemarkKind.LABELLED: "by {number:,} labelled site{s} of {day} ({who}), to renew by {until}",
-    RemarkKind.LABELLERS_DIFFER: "labellers differ (`farmwatch sites --where 'dissent>0'`), which makes the interval"
-    " {times:.1f} times as wide",
+    RemarkKind.LABELLERS_DIFFER: "labellers differ, which makes the interval {times:.1f} times as wide",
     RemarkKind.FEW_TWICE: "labels are taken as true: {twice} sites have two labellers, {needed} tell who errs",
     RemarkKind.WIDER: "a wider interval than by flags alone, which take the detector's errors as known",
     RemarkKind.AGAINST_FLAGS: "{against} of {number} labels contradict the flags: each widens the interval",
@@ -123,6 +122,7 @@ def _labellers(facts: Mapping[str, Any]) -> str:
     if facts.get("labellers", 1) == 1:
         return "one labeller"
     agreement = f", alpha {facts['alpha']:.2f}" if "alpha" in facts else ""
+    agreement += ": they differ, see `farmwatch sites --where 'dissent>0'`" if facts.get("alpha", 1) < 1 else ""
     return f"{facts['labellers']} labellers, {counted(facts['twice'], 'site')} by more than one{agreement}"
 
 

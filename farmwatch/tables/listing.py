@@ -134,7 +134,7 @@ class Selection(Generic[T]):
     def put(self, rows: Iterable[T], noun: str, shown: Sequence[str] = (), most: int | None = _TABLE_ROWS) -> None:
         """Show a table of the columns `shown` (default: all), the last left out first for width; or write all columns.
 
-        Without --limit, a table has `most` rows.
+        Columns of --where and --sort are shown too. Without --limit, a table has `most` rows.
         """
         form, limit = self.options.form, self.options.limit
         limit = most if limit is None and form == "table" else limit or None
@@ -151,6 +151,9 @@ class Selection(Generic[T]):
             return
         by_name = {column.name: column for column in self.columns}
         shown = shown or list(by_name)
+        asked = [named[1] for text in self.options.where if (named := _CONDITION.fullmatch(text))]
+        asked += [self.key.name] if self.key else []
+        shown = [*shown[:1], *(name for name in dict.fromkeys(asked) if name not in shown), *shown[1:]]
         columns = [by_name[name] for name in shown]
         cells = [[shown_cell(column, row) for column in columns] for row in islice(chosen, limit)]
         for _ in chosen:

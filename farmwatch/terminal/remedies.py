@@ -34,7 +34,7 @@ REMEDIES: dict[str, str] = {
         "start with the run's settings, {settings}, and versions. Or `farmwatch log upgrade --check` shows what"
         " differs, `farmwatch log upgrade` measures the stored pages again"
     ),
-    "MissingExtra": "run `pip install 'farmwatch[{extra}]'`",
+    "MissingExtra": "run `pip install '.[{extra}]'` in the checkout",
     "NoDeciles": (
         "run `farmwatch lab train-sites` on scores of labelled sites and set tally.deciles to its file, or set"
         ' tally.method = "sprt"'

@@ -11,11 +11,11 @@ import msgspec
 
 from farmwatch.config.config import Config
 from farmwatch.share.words import text_of
+from filters.duplicates.lines import marked_lines
 from filters.measure.epoch import feature_epoch, library_versions
 from filters.measure.page_measures import PageMeasures, RawPage
 from filters.measure.workers import ExtractionPool
 from filters.rules.judgement import judge_and_text
-from filters.segments.segments import NO_MARKS, own_segments
 from filters.site_memory.measurer import quality_of
 from filters.site_memory.memory import Likeness
 from replay.live.live_run import find_rules
@@ -24,7 +24,7 @@ from scoring.detectors.registry import load_detectors
 from scoring.rates.direct_share import direct_share
 from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
-from stream.schema.records import Features, Page
+from stream.schema.records import Features, Page, Segments
 from stream.schema.topics import PAGES
 from stream.schema.vocabulary import KEPT
 
@@ -110,9 +110,9 @@ def newest_pages(log: Log, topic: str, pages: int) -> Iterator[tuple[Page, Featu
 def measured_again(old: Features, new: PageMeasures, tokenizer: str) -> Features:
     """The features of a page by these measures; its likeness to earlier pages stays."""
     template_lines = old.template_lines if new.text == old.text else b""
-    segments = old.segments if new.text == old.text else None
-    if segments is None:
-        segments = own_segments(new.text, new.segments, NO_MARKS, NO_MARKS)
+    segments = new.segments
+    if new.text == old.text and old.segments is not None and _is_part(old.segments, new.segments):
+        segments = old.segments
     likeness = {name: old.measures.get(name) for name in Likeness().measures()}
     return msgspec.structs.replace(
         old,
@@ -129,11 +129,23 @@ def measured_again(old: Features, new: PageMeasures, tokenizer: str) -> Features
     )
 
 
+def _is_part(own: Sequence[Segments], found: Sequence[Segments]) -> bool:
+    """Whether segments may be those found, without lines of earlier pages: of known kinds and paths, with all marks."""
+    of_kinds = {(of_kind.kind, of_kind.path): of_kind for of_kind in found}
+    return all(
+        (known := of_kinds.get((of_kind.kind, of_kind.path))) is not None
+        and {*marked_lines(known.without)} <= {*marked_lines(of_kind.without)}
+        for of_kind in own
+    )
+
+
 def differing(old: Features, new: Features) -> Iterator[str]:
     """Names of the features that differ."""
     for name in ("blocks", "extract_path", "extract_error", "structure"):
         if not _same(getattr(old, name), getattr(new, name)):
             yield name
+    if old.segments is not None and old.segments != new.segments:
+        yield "segments"
     for name in sorted({*old.measures, *new.measures}):
         if not _same(old.measures.get(name), new.measures.get(name)):
             yield name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -63,7 +63,7 @@ class Extraction:
     first_article: float | None = None
     quality: dict[str, list[float | None]] = field(default_factory=dict)
     is_cut: bool = False
-    records: RecordTexts | None = None
+    records: Sequence[RecordTexts] = ()
 
 
 Extractor = Callable[[str, Any], Extraction]

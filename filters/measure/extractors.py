@@ -6,7 +6,7 @@ Pure: a page in, an `Extraction` out. Problems of the page are reported in `erro
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -87,9 +87,9 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
 
     from filters.extraction.html_tree import ParseFailed, parse, readable
     from filters.extraction.pruning import prune
-    from filters.segments.records import records_of
+    from filters.segments.records import RecordTexts, records_of
     from filters.structure.measures import structure_measures
-    from filters.structure.page_lines import marked_text, page_lines, visible_bytes, visible_part
+    from filters.structure.page_lines import marked_text, page_lines, visible_bytes, visible_part, without_marks
     from filters.structure.tag_paths import template_sketch
 
     run, otherwise = extractor(settings), EXTRACTORS[settings.extractor].otherwise
@@ -101,11 +101,13 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
     structure: Measures = {}
     lines: set[str] = set()
     template = b""
-    records = None
+    records: Sequence[RecordTexts] = ()
     try:
         tree = parse(html)
         elements = list(tree.iter())  # kept for the extractor, which would make these objects again
         marked = marked_text(tree)
+        if without_marks(elements, marked):
+            marked = marked_text(tree)
         visible = visible_part(marked)
         structure = structure_measures(elements, visible, html, url)
         lines = page_lines(visible)

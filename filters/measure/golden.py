@@ -1,7 +1,8 @@
 """Pages whose measures show whether a version of a library changes the meaning of features.
 
 The pages are written for this purpose: an article in a frame of navigation, a tutorial with code, list and table, a
-thread of comments, unclosed tags, other languages and charsets, a page of links, a page with little text.
+thread of comments, unclosed tags, other languages and charsets, a page of links, one of teasers, a thread, a page with
+little text.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ VERIFIED: Mapping[str, str] = {
 """Versions with the outputs of `OUTPUTS`. They stand in the feature epoch for all versions with the same outputs."""
 
 OUTPUTS: Mapping[str, str] = {
-    "trafilatura": "ac86a477fa48ad79",
-    "blocks": "b649e5dde73deebb",
-    "auto": "a03eee68a77f8f93",
-    "resiliparse": "dca6a06f12c25eac",
+    "trafilatura": "fd9947c6bfcd77a9",
+    "blocks": "c303428fc9f69010",
+    "auto": "f4d897a1199a5131",
+    "resiliparse": "a2a72c907ce61247",
 }
 """Extractor -> digest of the measures of all golden pages."""
 
@@ -53,6 +54,11 @@ def golden_pages() -> list[tuple[str, bytes, str]]:
     posts = "".join(f"<div class='comment'><b>user{n}</b><p>{text}</p></div>" for n, text in enumerate(english[1:4]))
     links = "".join(f"<li><a href='/topic/{n}'>Everything about topic {n}</a></li>" for n in range(40))
     loose = "<br>".join(english[2:5])
+    cards = "".join(
+        f"<li class=card><h3><a href='/story/{n}'>The story {n}</a></h3><p>{text}</p>"
+        for n, text in enumerate(english[:4])
+    )
+    replies = "".join(f"<div class=message><b class=user>user{n}</b><p>{english[n]}</p></div>" for n in (4, 1, 2))
     return [
         _page(
             "article",
@@ -71,6 +77,8 @@ def golden_pages() -> list[tuple[str, bytes, str]]:
         _page("muehle", f"<article><h1>Die Mühle</h1>{_paragraphs(german)}</article>", "iso-8859-1"),
         _page("marche", f"<div class='post-content'>{_paragraphs(french + french)}</div>{_FOOT}", "windows-1252"),
         _page("links", f"{_HEAD}<ul>{links}</ul>{_FOOT}"),
+        _page("listing", f"{_HEAD}<main><ul>{cards}</ul></main>{_FOOT}"),
+        _page("replies", f"{_HEAD}<div class=thread>{replies}</div>{_FOOT}"),
         _page("empty", f"{_HEAD}<main><p>Please log in.</p></main>{_FOOT}"),
     ]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -19,15 +18,14 @@ from filters.duplicates.shingles import Outline, outline
 from filters.extraction.interface import ExtractError
 from filters.measure.article_first import in_order, size_measures
 from filters.measure.extractors import extract
+from filters.measure.segment_measures import measured_segments
 from filters.no_page.inspector import reason_of
 from filters.quality.language import identify
 from filters.quality.measures import measure_quality
 from filters.quality.names import MEASURES as QUALITY
 from filters.quality.names import TextName
-from filters.quality.ngrams import repeated_ngrams
-from filters.quality.tokens import TOKENIZERS, Tokens
 from filters.segments.names import SegmentKind
-from filters.segments.segments import record_lines, segment_text, segments_of
+from filters.segments.segments import record_lines, segments_of
 from filters.settings import SITE_CAPS, MeasureSettings
 from stream.schema.records import Segments
 
@@ -36,7 +34,6 @@ Measure = float | str | None
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 _REPETITION = QUALITY.index("duplicate_5gram_share")
-LEAST_SEGMENT_WORDS = 50  # of a kind of segments with a language and a repetition
 
 URL_CHARS = 500  # of a URL's path and query, kept as a measure
 
@@ -136,7 +133,7 @@ def measure(
         repetition=None if repetition is None else round(repetition, 4),
     )
     segments = segments_of(extracted.text, extracted.records)
-    segments = _measured_segments(extracted.text, segments, whole, settings.tokenizer)
+    segments = measured_segments(extracted.text, segments, whole, settings.tokenizer)
     return PageMeasures(
         text=extracted.text,
         text_digest=xxhash.xxh3_128_hexdigest(data),
@@ -161,31 +158,6 @@ def measure(
         template=extracted.template,
         segments=segments,
     )
-
-
-def _measured_segments(text: str, segments: Sequence[Segments], whole: Segments, tokenizer: str) -> list[Segments]:
-    """Each kind with the words, the language and the repetition of its joined text.
-
-    `whole` has those of the main text, which stand for an article that is most of it.
-    """
-    measured = []
-    for of_kind in segments:
-        is_article = of_kind.kind == SegmentKind.ARTICLE
-        if is_article and not of_kind.without:
-            measured.append(whole)
-            continue
-        joined = segment_text(text, of_kind)
-        words = len(joined.split())
-        if is_article and 2 * words >= whole.words:
-            measured.append(msgspec.structs.replace(whole, without=of_kind.without, words=words))
-            continue
-        measures: dict[str, Any] = {"words": words}
-        if words >= LEAST_SEGMENT_WORDS:
-            measures["language"], probability = identify(joined)
-            repeated = repeated_ngrams(Tokens.of(joined, TOKENIZERS[tokenizer])).walked_chars[0]
-            measures.update(language_probability=round(probability, 4), repetition=round(repeated / len(joined), 4))
-        measured.append(msgspec.structs.replace(of_kind, **measures))
-    return measured
 
 
 def failed(url: str, error: str, tried: tuple[str, ...] = (), structure: Sequence[float | None] = ()) -> PageMeasures:

@@ -90,3 +90,5 @@ arz bcl crh ext fuv gcf gcr gom grc gug guw hbo kab kik lij ltg nso pcm sdh uzs 
 
 LANGUAGES = frozenset(_CODES.split())
 """Codes of the language identifier, ISO 639: two letters if there is such a code; zxx = text in no language."""
+
+LEAST_SEGMENT_WORDS = 50  # of a kind of segments whose language and repetition count

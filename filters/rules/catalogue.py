@@ -11,11 +11,12 @@ from typing import Any
 
 from filters.articles.model import ArticleModel, Logits
 from filters.extraction.blocks import listed_chars
-from filters.quality.names import LANGUAGES, PAGE_MEASURES
+from filters.quality.names import LANGUAGES, LEAST_SEGMENT_WORDS, PAGE_MEASURES
 from filters.rules.kinds import Facts, Rule, RuleKind, Value
 from filters.rules.published import QUALITY_RULES
 from filters.rules.url_patterns import OTHER
 from filters.structure.names import MEASURES as STRUCTURE
+from stream.schema.records import Segments
 
 RULES_VERSION = 4
 """Version of the rules' code; part of a ruleset's digest. Raise it with every change of the rules, of `judgement`, of
@@ -87,14 +88,22 @@ def _segment_words(facts: Facts, _: Rule) -> Value:
     return None if facts.segments is None else float(sum(of_kind.words for of_kind in facts.segments))
 
 
+def _large_segments(facts: Facts) -> list[Segments]:
+    return [of_kind for of_kind in facts.segments or () if of_kind.words >= LEAST_SEGMENT_WORDS]
+
+
 def _segment_language(facts: Facts, rule: Rule) -> Value:
-    largest = facts.segments[0] if facts.segments else None
-    unsure = largest and (largest.language_probability or 0.0) < rule.min_probability
-    return largest.language if largest and not unsure else None
+    """The language of a kind that fails, if there is one, else of the largest."""
+    known: list[str | None] = []
+    for of_kind in _large_segments(facts):
+        is_sure = (of_kind.language_probability or 0.0) >= rule.min_probability
+        known.append(of_kind.language if is_sure else None)
+    allowed = rule.threshold if isinstance(rule.threshold, list) else known
+    return next((language for language in known if language and language not in allowed), next(iter(known), None))
 
 
 def _segment_repetition(facts: Facts, _: Rule) -> Value:
-    return facts.segments[0].repetition if facts.segments else None
+    return max((of.repetition for of in _large_segments(facts) if of.repetition is not None), default=None)
 
 
 RULES: dict[str, RuleKind] = {
@@ -212,7 +221,7 @@ RULES: dict[str, RuleKind] = {
     "segment_language": _kind(
         "segment_language",
         "in",
-        "language of the kind of segments with most words, of those that count; unknown below min_probability",
+        f"languages of the kinds that count and have {LEAST_SEGMENT_WORDS} words; unknown below min_probability",
         _segment_language,
         threshold=list,
         items=LANGUAGES,
@@ -222,7 +231,8 @@ RULES: dict[str, RuleKind] = {
     "segment_repetition": _kind(
         "segment_repetition",
         "<=",
-        "characters of sequences of 5 words that repeat an earlier one / characters, of the same kind of segments",
+        "characters of sequences of 5 words that repeat an earlier one / characters, of each of these kinds; "
+        "unknown of comments and lists",
         _segment_repetition,
         high=1,
         source="",

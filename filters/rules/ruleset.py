@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import xxhash
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from filters.articles.model import SHIPPED, ArticleModel, load_model, read_model
 from filters.errors import BadModel, BadRuleset
@@ -174,12 +174,17 @@ class _File(msgspec.Struct):
     blocks: Definition = Definition.PARAGRAPH
     reads: TextName = TextName.MAIN
     scores: TextName = TextName.MAIN
-    kinds: list[SegmentKind] = []
+    kinds: list[SegmentKind] | UnsetType = UNSET
     rules: dict[str, Any] = {}
     otherwise: dict[str, Any] = {}
     models: dict[str, str] = {}  # of a stored ruleset
 
 
+_COMMENTS = "kinds: comments are the text of visitors; count them in a ruleset of their own"
+_NO_TEXT = (
+    'scores = "segments" needs the rule segment_words with a threshold of at least 1 and on_unknown = "drop", or pages'
+    " without such segments are kept"
+)
 _OTHERWISE = ("blocks", "reads", "scores", "kinds", "rules")
 
 
@@ -209,7 +214,11 @@ def parse_ruleset(source: str, name: str, where: str = "", folder: Path | None =
         otherwise = Ruleset(name, "", other.blocks, *_rules(other, model_of, theirs), other.reads, other.scores)
         if other.scores != TextName.SEGMENTS:
             theirs.append('scores has to be "segments"')
-        mistakes += [f"otherwise: {mistake}" for mistake in theirs]
+        if file.scores == TextName.SEGMENTS:
+            theirs.append('the rules above it score segments already: leave out one of the two scores = "segments"')
+        if SegmentKind.COMMENT in (other.kinds or ()):
+            theirs.append(_COMMENTS)
+        mistakes += [f"otherwise: {mistake}" for mistake in dict.fromkeys(theirs)]
     if mistakes:
         raise BadRuleset("\n".join(f"{where}: {mistake}" for mistake in mistakes[:_MOST_SHOWN]))
     text, models = source.partition(_MODELS)[0], tuple(own.items())
@@ -233,11 +242,17 @@ def _rules(
         mistakes.append('the first rule has to be [rules.extracted] with threshold = "ok"')
     if file.reads == TextName.SEGMENTS:
         mistakes.append(f"reads: segments are not read by rules; known: {', '.join(TEXTS)}")
-    if file.kinds and not scores_segments:
+    if file.kinds == []:
+        mistakes.append("kinds is empty: name kinds, or leave it out")
+    elif file.kinds and not scores_segments:
         mistakes.append('kinds needs scores = "segments"')
-    if SegmentKind.COMMENT in file.kinds and len(set(file.kinds)) > 1:
-        mistakes.append("kinds: comments are the text of visitors; count them in a ruleset of their own")
-    kinds = tuple(dict.fromkeys(file.kinds)) or OF_SITE if scores_segments else ()
+    words = next((rule for rule in rules if rule.name == "segment_words"), None)
+    if scores_segments and not mistakes and not (words and words.threshold and words.drop_unknown):
+        mistakes.append(_NO_TEXT)
+    named = tuple(dict.fromkeys(file.kinds or ()))
+    if SegmentKind.COMMENT in named and len(named) > 1:
+        mistakes.append(_COMMENTS)
+    kinds = named or OF_SITE if scores_segments else ()
     mistakes += _impossible(rules)
     return tuple(rules), kinds
 

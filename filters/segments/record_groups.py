@@ -17,12 +17,13 @@ import numpy as np
 from filters.segments.text_tree import TextTree
 
 LEAST_SHARE = 0.05  # of a page's text outside links, in the records but the largest
+MOST_GROUPS = 4
 
 _DIGITS = re.compile(r"\d+")
 
 
-def record_group(tree: TextTree) -> list[int]:
-    """The places of a page's records in order; none if no group has enough text."""
+def record_groups(tree: TextTree) -> list[list[int]]:
+    """The places of the records of each group with enough text, in order; the group with most text first."""
     sizes = tree.prose[tree.ends] - tree.prose[tree.starts]
     order = tree.parents.argsort(kind="stable")
     children = tree.blocks[order]
@@ -30,19 +31,17 @@ def record_group(tree: TextTree) -> list[int]:
     if not len(parents):
         return []
     beside = np.add.reduceat(sizes[children], firsts) - np.maximum.reduceat(sizes[children], firsts)
-    best, winner = max(LEAST_SHARE * int(tree.prose[-1]), 1), list[int]()
+    least, groups = max(LEAST_SHARE * int(tree.prose[-1]), 1), list[tuple[int, list[int]]]()
     bounds = [*firsts.tolist(), len(children)]
-    for group in np.argsort(-beside, kind="stable").tolist():
-        if beside[group] < best:
-            break
+    for group in (beside >= least).nonzero()[0].tolist():
         by_name: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         for place in children[bounds[group] : bounds[group + 1]].tolist():
             by_name[name_of(tree.elements[place])].append(place)
         for places in by_name.values():
             of_each = sizes[places]
-            if (size := int(of_each.sum() - of_each.max())) >= best:
-                best, winner = size + 1, places
-    return winner
+            if (size := int(of_each.sum() - of_each.max())) >= least:
+                groups.append((-size, places))
+    return [places for _, places in sorted(groups)[:MOST_GROUPS]]
 
 
 def name_of(element: Any) -> tuple[str, str]:

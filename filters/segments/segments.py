@@ -21,49 +21,60 @@ if TYPE_CHECKING:  # it imports lxml
     from filters.segments.records import RecordTexts
 
 MOST_CHARS = 100_000  # of the records of a page
+MOST_RECORDS = 200
 
 _MOST_SEARCHED = 20_000_000  # characters in which lines are looked for
 _LEAST_ARTICLE = 400  # characters of main text outside a thread that make its first record an answer
+_LEAST_HALF = 40  # characters of a part of a line that is found in a record
 
 Marks = npt.NDArray[np.bool_]
 NO_MARKS: Marks = np.zeros(0, np.bool_)
 
 
-def segments_of(text: str, records: RecordTexts | None) -> list[Segments]:
+def segments_of(text: str, records: Sequence[RecordTexts]) -> list[Segments]:
     """The segments of a page with this main text; without records, or of a continuous text, it is the only one."""
-    if records is None:
+    if not records:
         return [Segments(SegmentKind.ARTICLE)] if text else []
     lines = text.split("\n")
-    inside = _in_records(lines, records.lines)
+    inside = _in_records(lines, [of_one for group in records for of_one in group.lines])
     outside = sum(len(line) for line, is_inside in zip(lines, inside, strict=True) if not is_inside)
-    by_kind: dict[SegmentKind, list[str]] = {}
-    left = MOST_CHARS
+    by_kind: dict[SegmentKind, tuple[str, list[str]]] = {}
+    left, kept = MOST_CHARS, 0
     earlier: set[str] = set()
-    for place, of_one in enumerate(records.lines):
-        new = [line for line in dict.fromkeys(of_one) if line not in earlier]
-        earlier.update(new)
-        joined = "\n".join(new)[:left]
-        if len(joined) >= LEAST_RECORD_CHARS:
-            kind = records.kind
+    for group in records:
+        for place, of_one in enumerate(group.lines):
+            new = [line for line in dict.fromkeys(of_one) if line not in earlier]
+            earlier.update(new)
+            joined = "\n".join(new)[:left]
+            if len(joined) < LEAST_RECORD_CHARS or kept == MOST_RECORDS:
+                continue
+            kind = group.kind
             if kind is SegmentKind.POST and (place or outside >= _LEAST_ARTICLE):
                 kind = SegmentKind.COMMENT
-            by_kind.setdefault(kind, []).append(joined)
-            left -= len(joined)
+            by_kind.setdefault(kind, (group.path, []))[1].append(joined)
+            left, kept = left - len(joined), kept + 1
     article = [Segments(SegmentKind.ARTICLE, without=pack_marks(np.array(inside)))] if outside else []
-    return article + [Segments(kind, records.path, texts) for kind, texts in by_kind.items()]
+    return article + [Segments(kind, path, texts) for kind, (path, texts) in by_kind.items()]
 
 
 def _in_records(lines: Sequence[str], records: Sequence[Sequence[str]]) -> list[bool]:
-    """Whether each line is one of a record or, as extractors join and cut lines, a part of its text without spaces."""
+    """Whether each line is of a record: itself or, as extractors join and cut lines, a half of it without spaces.
+
+    Where too much would be searched, it is: visitors may have written it.
+    """
     whole = {line for of_one in records for line in of_one}
     seen = "\0".join("".join(of_one) for of_one in records).replace(" ", "")
-    searches = _MOST_SEARCHED // (len(seen) + 1)
+    left = _MOST_SEARCHED
     inside = []
     for line in lines:
         is_inside = line in whole
-        if not is_inside and searches:
-            searches -= 1
-            is_inside = line.replace(" ", "") in seen
+        if not is_inside:
+            joined = line.replace(" ", "")
+            half = len(joined) // 2
+            left -= len(seen)
+            is_inside = left < 0 or joined in seen
+            if not is_inside and half >= _LEAST_HALF:
+                is_inside = joined[:half] in seen or joined[half:] in seen
         inside.append(is_inside)
     return inside
 

@@ -8,14 +8,14 @@ import zstandard
 from filters.duplicates.lines import own_text
 from filters.measure.epoch import feature_epoch
 from filters.measure.page_measures import PageMeasures, RawPage, measure
+from filters.measure.segment_measures import own_measured
 from filters.measure.workers import ExtractionPool
 from filters.quality.measures import measure_main
 from filters.quality.names import TextName
-from filters.segments.segments import own_segments
 from filters.settings import SITE_CAPS, MeasureSettings, SiteCaps
 from filters.site_memory.memory import Likeness, SiteMemory
 from filters.site_memory.rows import NoState
-from stream.schema.records import Features, Page
+from stream.schema.records import Features, Page, Segments
 
 
 def features_of(
@@ -41,8 +41,14 @@ def features_of(
         first_at=page.first_at,
         structure=measured.structure,
         template_lines=likeness.template_lines,
-        segments=own_segments(measured.text, measured.segments, likeness.known_main, likeness.known_records),
+        segments=segments_of(measured, likeness, tokenizer),
     )
+
+
+def segments_of(measured: PageMeasures, likeness: Likeness, tokenizer: str) -> list[Segments]:
+    """The segments of a page without the lines that earlier pages of its site have."""
+    main, records = likeness.known_main, likeness.known_records
+    return own_measured(measured.text, measured.segments, main, records, tokenizer)
 
 
 def quality_of(measured: PageMeasures, template_lines: bytes, tokenizer: str) -> dict[str, list[float | None]]:

@@ -7,6 +7,7 @@ it whole. An XSLT takes half the time of a walk. The posts of pages that need sc
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import IntEnum
 from itertools import pairwise
 from typing import Any
@@ -49,6 +50,7 @@ Characters = npt.NDArray[np.uint32]
 _EDGE, _NOSCRIPT, _END_OF_NOSCRIPT = map(chr, (TextMark.BLOCK, TextMark.NOSCRIPT, TextMark.END_OF_NOSCRIPT))
 _MARK_BYTES, _SAME_BYTES = len(_EDGE.encode()), _EDGE.encode()[:-1]
 _WITHOUT_SCRIPTS = re.compile(f"{_NOSCRIPT}.*?{_END_OF_NOSCRIPT}".encode(), re.DOTALL)
+_OWN_MARKS = re.compile("[\U0010ffc0-\U0010ffff]")  # with the same first bytes as the marks
 _TEXT = "<xsl:apply-templates/>"
 
 
@@ -81,6 +83,15 @@ def marked_text(root: Any) -> bytes:
     return bytes(_MARKED(root))
 
 
+def without_marks(elements: Sequence[Any], marked: bytes) -> bool:
+    """Take marks of its own out of the texts of a tree of these elements; tells if there were any."""
+    if marked.count(_SAME_BYTES) == 2 * len(elements):
+        return False
+    for element in elements:
+        element.text, element.tail = (text and _OWN_MARKS.sub("", text) for text in (element.text, element.tail))
+    return True
+
+
 def visible_part(marked: bytes) -> bytes:
     """The part of a marked text that a reader sees whose browser runs scripts."""
     return _WITHOUT_SCRIPTS.sub(b"", marked) if _NOSCRIPT.encode() in marked else marked
@@ -108,7 +119,7 @@ def page_lines(visible: bytes) -> set[str]:
     return {line for piece in pieces if (line := " ".join(piece.split()))}
 
 
-def lines_of_parts(characters: Characters, owners: npt.NDArray[np.uint8], parts: int) -> list[list[str]]:
+def lines_of_parts(characters: Characters, owners: npt.NDArray[np.uint32], parts: int) -> list[list[str]]:
     """The lines of each part of a text in order, with single spaces; `owners`: the part of each character, 0 = none."""
     is_shown = (owners > 0) & (characters < TextMark.END)
     characters, owners = characters[is_shown], owners[is_shown]

@@ -111,7 +111,7 @@ def bench_extractors(
     (out / "f1.svg").write_text(distributions(report), encoding="utf-8")
     put_table(*tool_table(rows), f"Texts of {len(kept)} pages")
     put("")
-    put_table(*consequence_table([row for row in rows if row.mean]), "Pages that rulesets keep")
+    put_table(*consequence_table([row for row in rows if row.mean]), "Pages that rulesets keep (intervals over sites)")
     put(f"{out / 'report.md'}: all tables")
     return Exit.PROBLEM if read.skipped else Exit.OK
 

@@ -14,6 +14,7 @@ from stream.text.wording import counted
 
 _MEANS = ("precision", "recall", "f1", "words", "set_f1", "jaccard", "shingles", "distance")
 _HEADINGS = {"f1": "F1", "words": "F1 of words", "set_f1": "F1 of sets", "distance": "edit distance"}
+_NO_VOTE = "none: it needs scikit-learn (the extra `train`), two tools of the ensembles and 20 pages"
 _MOST_ERRORS = 50  # pages that are named
 Cells = Sequence[str]
 
@@ -49,7 +50,7 @@ def _sections(report: BenchReport) -> Iterator[tuple[str, Cells, Sequence[Cells]
     quartiles = [[name or "all", *(f"{of:.1f}" for of in row)] for name, row in report.complexity.items()]
     title = "Complexity: 100 × words of the main text / words of the page"
     yield title, ["source", "P25", "P50", "P75"], quartiles
-    yield ("What it means for the share", *consequence_table(ran))
+    yield ("What it means for the share (intervals over sites)", *consequence_table(ran))
     pairs = [
         [c.first, c.second, *map(_number, (c.kendall, c.spearman))]
         for c in report.correlations
@@ -59,7 +60,7 @@ def _sections(report: BenchReport) -> Iterator[tuple[str, Cells, Sequence[Cells]
     learned = [
         [f"{of.classifier}, {of.members} tools", str(of.nodes), f"{of.accuracy:.3f} ± {of.deviation:.4f}"]
         for of in report.learned_votes
-    ]
+    ] or [[_NO_VOTE, "", ""]]
     yield "Learned vote on balanced text nodes of other pages", ["classifier", "nodes", "accuracy"], learned
     causes = Counter((error.source, error.cause, error.set_aside) for error in report.gold_errors)
     counts = [[*of[:2], str(number), "yes" if of[2] else "no"] for of, number in sorted(causes.items())]

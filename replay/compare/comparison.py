@@ -53,7 +53,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     other_sites: int  # sites whose row is of another ruleset, detector or site method: left out of everything
     pages: int  # of those sites: pages with a verdict, each page's newest fetch
     articles: int
-    through_segments: int  # articles that the ruleset keeps by their segments alone
+    through_segments: int  # scored articles whose evidence is of their segments
     scored: int  # articles with a usable score
     abstained: int  # articles on which the detector abstained
     unscored: int  # articles without a score so far: neither llm nor human
@@ -120,6 +120,7 @@ class PageTable(msgspec.Struct, frozen=True, kw_only=True):
     both_dropped: int
     only_in_a: int
     only_in_b: int
+    other_class: int = 0  # of both_articles: by segments in one run, as a whole page in the other
 
     @property
     def common(self) -> int:

@@ -30,7 +30,7 @@ from stream.schema.records import Record, Verdict
 from stream.schema.vocabulary import KEPT
 
 _OTHER = -1  # code of a verdict by another ruleset
-Outcome = tuple[bool, tuple[str, ...]]  # is it an article, and the failed rules in the order of the ruleset
+Outcome = tuple[str, tuple[str, ...]]  # the class of a kept page, else "", and the failed rules in their order
 
 
 class FlipPlace(NamedTuple):
@@ -80,6 +80,7 @@ class VerdictJoin:
     verdicts: list[int] = field(default_factory=lambda: [0, 0])  # of A and of B
     other_verdicts: list[int] = field(default_factory=lambda: [0, 0])  # by other rulesets
     changed_reasons: int = 0  # dropped by both, by different rules
+    other_class: int = 0  # kept by both, but not as the same class
     both_judged: Counter[tuple[bool, bool]] = field(default_factory=Counter)  # (article in A, in B) -> fetches
 
     @property
@@ -92,6 +93,7 @@ class VerdictJoin:
             both_dropped=common[False, False],
             only_in_a=self.verdicts[0] - common.total(),
             only_in_b=self.verdicts[1] - common.total(),
+            other_class=self.other_class,
         )
 
 
@@ -134,10 +136,12 @@ def join(log: Log, runs: RunPair, *, seed: int, sample: int) -> VerdictJoin:
         pairs, numbers = np.unique(codes_a.astype(np.int64) << 32 | codes_b.astype(np.int64), return_counts=True)
         for pair, number in zip(pairs.tolist(), numbers.tolist(), strict=True):
             code_a, code_b = pair >> 32, pair & 0xFFFFFFFF
-            (is_article_a, failed_a), (is_article_b, failed_b) = outcomes[code_a], outcomes[code_b]
+            (class_a, failed_a), (class_b, failed_b) = outcomes[code_a], outcomes[code_b]
+            is_article_a, is_article_b = bool(class_a), bool(class_b)
             joined.both_judged[is_article_a, is_article_b] += number
             if is_article_a == is_article_b:
                 joined.changed_reasons += number * (failed_a != failed_b)
+                joined.other_class += number * (class_a != class_b)
                 continue
             if is_article_b:
                 stratum, counts = FlipStratum(IN, failed_a[0]), joined.let_in
@@ -167,11 +171,11 @@ def _column(log: Log, topic: str, partition: int, digest: str, seed: int, known:
         key = fetch_key(verdict.id, seed)
         if message.key.endswith(b".invalid") and is_canary(message.key.decode(errors="replace")):
             continue
-        article = verdict.verdict in KEPT
-        failed = () if article else verdict.failed or (verdict.first_failed,)
+        kept = verdict.verdict if verdict.verdict in KEPT else ""
+        failed = () if kept else verdict.failed or (verdict.first_failed,)
         keys.append(key)
         is_own = verdict.digest == digest
-        codes.append(known.setdefault((article, failed), len(known)) if is_own else _OTHER)
+        codes.append(known.setdefault((kept, failed), len(known)) if is_own else _OTHER)
         offsets.append(message.offset)
     different, from_end = np.unique(np.array(keys, np.uint64)[::-1], return_index=True)
     last = len(keys) - 1 - from_end  # the newest verdict of a fetch

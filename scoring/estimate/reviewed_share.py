@@ -81,10 +81,11 @@ class Review:
         return int(((~np.isnan(self._votes())).sum(0) > 1).sum())
 
     @cached_property
-    def dissent(self) -> dict[str, int]:
-        """Site -> the people whose label is not that of most; of a tie, half of them."""
+    def votes(self) -> dict[str, tuple[int, int]]:
+        """Site -> the people who called it llm, and human."""
         votes = self._votes()
-        return dict(zip(self.sites, np.minimum((votes == 1).sum(0), (votes == 0).sum(0)).tolist(), strict=True))
+        counts = (((votes == kind).sum(0).tolist()) for kind in (1, 0))
+        return dict(zip(self.sites, zip(*counts, strict=True), strict=True))
 
     @cached_property
     def alpha(self) -> float | None:

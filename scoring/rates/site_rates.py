@@ -126,9 +126,9 @@ def without_a_page(row: SiteState) -> bool:
     return row.verdict == SiteClass.UNCLASSIFIABLE and not row.pages
 
 
-def is_through_segments(row: SiteState) -> bool:
-    """Whether a scored site counts only through segments: none of the pages that the ruleset keeps is an article."""
-    return row.scored > 0 and row.through_segments == row.articles
+def is_through_segments(scored: int, through_segments: int) -> bool:
+    """Whether a site counts through segments alone: none of its scored pages is an article as a whole."""
+    return scored == through_segments > 0
 
 
 _JUDGED = {name: f"judged_{name}" for name in ("low", "high", "method", "remarks")} | {"rate": "judged_share"}

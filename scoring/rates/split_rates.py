@@ -156,7 +156,7 @@ def _line(group: str, members: Sequence[SiteState], whole: _Whole, query: RateQu
         not_judged=_not_judged(members, query.no_page),
         canary_remark=correction.remark,
         expired=sum(map(is_too_old, members)),
-        through_segments=sum(map(is_through_segments, members)),
+        through_segments=sum(is_through_segments(row.scored, row.through_segments) for row in members),
     )
 
 

@@ -243,7 +243,8 @@ class SiteTally(msgspec.Struct, array_like=True):
     ) -> SiteState:
         """The site's row of a term, with a method's verdict on `evidence(detector, term)`; updated_at is left 0.
 
-        `scored`, `abstained` and `flagged` count articles; `pages_used` counts texts. Search results come at any time,
+        `scored`, `abstained` and `flagged` count articles; `pages_used` counts texts. A page counts through segments if
+        its first fetch does, on which the verdict rests. Search results come at any time,
         so only the row of the newest term has theirs. `former` is the row of the term before.
         """
         said, of, newest = self.scores.get(detector, {}), self.of_term(term), term == self.term
@@ -252,7 +253,9 @@ class SiteTally(msgspec.Struct, array_like=True):
         # the verdict of a row stands in for one that the term after it does not have yet
         open_still = verdict.verdict == SiteClass.UNCLASSIFIABLE
         stands_in = former and open_still and former.verdict != verdict.verdict and former.digest == of.digest
-        flags = [said[page.text_digest].flag for page in articles if page.text_digest in said]
+        known = [(page, said[page.text_digest].flag) for page in articles if page.text_digest in said]
+        flags = [flag for _, flag in known]
+        first = [page.evidence for page, flag in known if page.evidence is not None and flag is not None]
         return SiteState(
             id=site,
             site=site,
@@ -283,7 +286,7 @@ class SiteTally(msgspec.Struct, array_like=True):
             term_end=self.start_of(term + 1),
             epoch=of.epoch,
             former=former if stands_in else None,
-            through_segments=sum(page.by_segments for page in articles),
+            through_segments=sum(evidence.by_segments for evidence in first),
         )
 
 

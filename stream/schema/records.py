@@ -195,7 +195,7 @@ class SiteState(Record, frozen=True, kw_only=True):
     term_end: int = 0
     epoch: str = ""  # feature epoch of its pages; "" = an older row, or no page
     former: SiteState | None = None  # the row of the term before, while it has a verdict and this row has none
-    through_segments: int = 0  # articles that the ruleset keeps by their segments alone
+    through_segments: int = 0  # scored articles whose evidence is of their segments
 
 
 class Template(Record, frozen=True, kw_only=True):

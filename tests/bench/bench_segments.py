@@ -53,7 +53,7 @@ ROUNDS, COST_PAGES, SPLICES = 3, 300, 210
 PARTS = {
     "records": (records, "records_of"),
     "segments": (page_measures, "segments_of"),
-    "language and repetition": (page_measures, "_measured_segments"),
+    "language and repetition": (page_measures, "measured_segments"),
     "own lines": (measurer, "own_segments"),
 }
 ARTICLES, ALL_SEGMENTS = "articles, main text", "all that count, joined"

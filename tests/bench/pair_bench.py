@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not asked.tiny and not torch.cuda.is_available():
         sys.stderr.write(
             "this measures an NVIDIA card with 40 GiB or more of free memory, and torch sees none: run it on such a"
-            " machine with pip install 'farmwatch[gpu]', or try `--tiny`, which runs on the CPU\n"
+            " machine with pip install '.[gpu]', or try `--tiny`, which runs on the CPU\n"
         )
         return NO_DEVICE
 

@@ -44,6 +44,7 @@ kinds = ["comment"]
 threshold = "ok"
 [rules.segment_words]
 threshold = 150
+on_unknown = "drop"
 """
 
 
@@ -152,7 +153,7 @@ def test_the_rate_names_the_sites_that_count_through_segments_alone(farm: Farm) 
         live, whole = (current_rate(log, farm.config, 0, by="", run=name).lines[0] for name in ("", "whole"))
     assert (live.scored_sites, live.not_judged, live.through_segments) == (1, {"no article": 2}, 0)
     assert (whole.scored_sites, whole.not_judged, whole.through_segments) == (3, {}, 2)
-    assert (whole.human, whole.undecided) == (2, 1)
+    assert (whole.human, whole.llm) == (2, 1)
     for line in (live, whole):
         assert line.low is not None and line.high is not None
 

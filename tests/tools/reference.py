@@ -92,9 +92,8 @@ def configuration_page() -> str:
         "`FARMWATCH_` variable is a warning, a former setting an error. A number is finite and in its range; where",
         f"this has no upper end, seconds end at {ranges.TEN_YEARS_S:,} (ten years), bytes at {ranges.MOST_BYTES:,},",
         f"counts at {ranges.MOST:,}. In variables and `--set`, a list is written `a,b`, and lists and tables as JSON",
-        "or TOML have them. A relative path, wherever it is set (`score.thresholds`, `score.weights`,",
-        "`tally.deciles`, `canary.file`, models, the folders of the log), is taken from the folder in which farmwatch",
-        "runs, not from that of the configuration file.\n",
+        "or TOML have them. A relative path in the file (the log, rulesets, models, labels, …) is taken from",
+        "the folder of the file; in a variable, a flag or a default, from the folder in which farmwatch runs.\n",
         "To begin with: `deploy/farmwatch.toml` for one machine, and for a cluster on Kafka",
         "`deploy/kubernetes/overlays/cluster/farmwatch.toml`.\n",
     ]

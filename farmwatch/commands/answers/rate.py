@@ -21,6 +21,7 @@ from farmwatch.share.words import sentence, sentences, share_columns, short_shar
 from farmwatch.tables.columns import Column
 from farmwatch.tables.listing import LISTING, Listing
 from farmwatch.terminal.messages import message, put, put_json, put_wrapped
+from filters.segments.names import SegmentKind
 from replay.live.epoch_change import seams_of
 from replay.rows.site_table import Counts
 from scoring.rates.cuts import Cut
@@ -29,7 +30,9 @@ from scoring.rates.groups import OTHER, day_of, group_order
 from scoring.rates.series import SERIES, series_of
 from scoring.rates.split_rates import RateLine
 from stream.log.contract import Log
+from stream.schema.control import Control
 from stream.schema.records import RatePoint
+from stream.text.toml import read_toml
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
 
@@ -110,6 +113,7 @@ def rate(
         return _show_history(config, by or "", cut, listing, now_ms, run)
     with opened(config) as log:
         current = current_rate(log, config, now_ms, by=by or "", of=of, cut=cut, run=run)
+        rulesets = Control(log).rulesets
         running = None if by or of != "sites" or cut != Cut() else _kept_lately(log, config, now_ms, run)
     lines = current.lines
     if running and {running, *(line.method for line in lines)} == {ShareState.DIRECT, ShareState.REVIEWED}:
@@ -130,7 +134,7 @@ def rate(
             return Exit.OK
     else:
         for line in lines:
-            _put_line(line, verbose=verbose)
+            _put_line(line, of_visitors=_counts_comments(rulesets.get(line.digest, "")), verbose=verbose)
     said = (sentence(line.canary_remark) for line in lines if line.canary_remark and verbose and line.by)
     for correction in dict.fromkeys(said):
         message(correction)
@@ -167,9 +171,10 @@ def _show_change(config: Config, since: str, run: str, now_ms: int, *, as_json: 
     return Exit.OK
 
 
-def _put_line(line: RateLine, *, verbose: bool) -> None:
+def _put_line(line: RateLine, *, of_visitors: bool, verbose: bool) -> None:
     """Print the share, its main remark, unjudged and decided sites, and the versions; `verbose`: everything."""
     group = f"{line.by} {line.group}: " if line.by else ""
+    group += "visitors' text: " if of_visitors else ""
     group += "LLM: " if line.share is not None else ""
     share, *remarks = sentences(line.remarks)
     if line.change is not None:
@@ -194,6 +199,11 @@ def _put_line(line: RateLine, *, verbose: bool) -> None:
         said.append(f"site method {line.site_method or '-'} {line.site_method_digest or '-'}")
     for text in said:
         put_wrapped(one_line(f"  {text}"), "    ")
+
+
+def _counts_comments(ruleset: str) -> bool:
+    """Whether a stored ruleset scores the text of visitors, which is never beside other text."""
+    return SegmentKind.COMMENT in read_toml(ruleset, len(ruleset.encode())).get("kinds", ())
 
 
 def _not_judged(line: RateLine) -> str:

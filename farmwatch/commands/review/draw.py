@@ -53,5 +53,5 @@ def draw(
         message(f"left out: {counted(drawn.sites - sampled, 'site')} whose articles are no longer in the log")
     labels = out.with_name(f"{out.stem}-labels.jsonl")
     message(f"next: farmwatch review label {out} --out {labels}")
-    message(f"then: set rate.review to {labels}")
+    message(f"then: set rate.review to {labels.absolute()}")
     return Exit.OK

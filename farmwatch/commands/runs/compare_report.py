@@ -23,8 +23,8 @@ _COUNTS = (  # titles, and the fields of a side
     ("unclassifiable sites", "unclassifiable"),
     ("pages", "pages"),
     ("articles", "articles"),
-    ("  through segments", "through_segments"),
     ("  scored", "scored"),
+    ("    through segments", "through_segments"),
     ("  abstained", "abstained"),
     ("  unscored so far", "unscored"),
 )
@@ -101,6 +101,8 @@ def _counts(compared: Comparison) -> None:
             ("dropped in A", pages.b_only_article, pages.both_dropped),
         ],
     )
+    if pages.other_class:
+        put_wrapped(f"{pages.other_class} of the articles in both count by their segments in one of them only", "  ")
 
 
 def _sites(compared: Comparison) -> None:

@@ -17,7 +17,7 @@ from stream.log.contract import Output
 from stream.opening import open_log
 from stream.schema.control import Control
 from stream.schema.records import SiteState, encode
-from stream.schema.topics import SITE_TERMS, SITES, all_topics
+from stream.schema.topics import CONTROL, SITE_TERMS, SITES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import DETECTOR, SITE, Runner, StandInDetector
 from tests.support.logs.term_rows import DAY_MS, term_row
@@ -127,6 +127,20 @@ def test_the_default_output_is_six_short_lines(
     everything = farmwatch("rate", "--verbose", "--log", url)
     assert load_ruleset("default").digest in everything.out and "Measured on" in everything.err
     assert len(everything.out.splitlines()) > len(ran.out.splitlines())
+
+
+def test_a_share_of_visitors_text_says_so(farmwatch: Runner, tmp_path: Path) -> None:
+    """The line of a ruleset that counts comments names their unit; that of another ruleset, or an unknown one, none."""
+    url = f"sqlite:{tmp_path / 'visitors'}"
+    farmwatch("log", "topics", "--create", "--log", url)
+    comments = 'scores = "segments"\nkinds = ["comment"]\n'
+    with closing(open_log(url)) as log:
+        rulesets = {RULESET.digest: RULESET.source, "c0": comments}
+        log.append([Output(CONTROL, 0, f"ruleset/{of}".encode(), text.encode()) for of, text in rulesets.items()])
+    put(url, *(row(f"{digest}.example", "human", scored=9, digest=digest) for digest in (RULESET.digest, "c0", "c1")))
+    said = farmwatch("rate", "--log", url).out
+    assert said.count("visitors' text: ") == 1
+    assert "ruleset default c0;" in said[said.index("visitors'") :].split("detector")[0]
 
 
 def test_groups_come_from_the_configuration(farmwatch: Runner, finished: str) -> None:

@@ -68,6 +68,7 @@ def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url
     assert ran.code == Exit.OK
     assert json.loads(ran.out) == {"out": str(sample), "articles": 102, "sites": 51, "of": SITES}
     assert "102 articles of 51 sites, of 60" in ran.err
+    assert f"set rate.review to {tmp_path / 'review-labels.jsonl'}" in ran.err
     pages = LabelSample(sample).pages
     assert set(Counter(one.site for one in pages).values()) == {2}
     assert not any(one.verdict_a or one.run_a for one in pages)
@@ -161,6 +162,8 @@ def test_two_people_label_the_same_sample(farmwatch: Runner, url: str, tmp_path:
     assert one["alpha"] is None and 0.7 < two["alpha"] < 1
     assert two["high"] - two["low"] > one["high"] - one["low"] and two["low"] < 1 / 3 < two["high"]
     assert "(2 labellers, 60 sites by more than one, alpha 0." in two["text"] and "1.0 times" not in two["text"]
+    told = " ".join(farmwatch("rate", "--log", url, "--set", f"rate.review={folder}").out.split())
+    assert "they differ, see `farmwatch sites --where 'dissent>0'`" in told
 
 
 def people(url: str, file: Path, farmwatch: Runner, wrong: dict[str, set[str]], sites: int = 60) -> list[str]:
@@ -198,15 +201,19 @@ def test_a_tie_is_no_label(farmwatch: Runner, url: str, tmp_path: Path) -> None:
     assert disputed == {line["site"] for line in lines if line["site"] in LLM}
     assert "people differ (1 llm, 1 human)" in farmwatch("site", tied, *flags).out
     other = next(iter(disputed - {tied}))
-    assert "people called it llm" in farmwatch("site", other, *flags).out
+    assert "people called it llm (2 llm, 1 human)" in farmwatch("site", other, *flags).out
+    assert "dissent" in farmwatch("sites", "--where", "dissent>0", *flags).out
     assert "farmwatch sites --where 'dissent>0'" in " ".join(farmwatch("rate", *flags).out.split())
 
-    async def shown(browser: Browser) -> str:
-        return (await browser.get("/sites", {"label": "differ"})).text
+    async def shown(browser: Browser) -> list[str]:
+        asked = (("/sites", {"label": "differ"}), ("/site", {"site": tied}), ("/site", {"site": other}))
+        return [(await browser.get(path, query)).text for path, query in asked]
 
     config = load(None, [f"log.url={url}", f"rate.review={labels}"], {}).config
-    page_of_ties = browse(url, tmp_path, shown, config=config)
+    page_of_ties, page_of_tie, page_of_other = browse(url, tmp_path, shown, config=config)
     assert "people differ (1 llm, 1 human)" in page_of_ties and other not in page_of_ties
+    assert "people differ (1 llm, 1 human)" in page_of_tie
+    assert "people called it llm (2 llm, 1 human)" in page_of_other
 
 
 def test_ties_neither_contradict_the_flags_nor_leave_a_list(farmwatch: Runner, url: str, tmp_path: Path) -> None:

@@ -169,15 +169,14 @@ def test_the_rules_for_segments_are_shown_checked_and_compared(farmwatch: Runner
     assert shown["otherwise"]["kinds"] == "article, post, teaser"
     assert [rule["name"] for rule in shown["otherwise"]["rules"]][2:4] == ["segment_words", "segment_language"]
     assert farmwatch("rulesets", "show", "default", "--json").json["otherwise"] is None
-    changed = load_ruleset("whole-web").source.replace(', "teaser"]', "]").replace("= 150", "= 0")
-    mine.write_text(changed.replace('on_unknown = "drop"', "") + "\n[otherwise.rules.link_code_share]\n")
+    changed = load_ruleset("whole-web").source.replace(', "teaser"]', "]").replace("= 0.15", "= 1")
+    mine.write_text(f"{changed}\n[otherwise.rules.link_code_share]\n")
     said = farmwatch("rulesets", "check", mine).out
-    assert "passed by every page: otherwise.segment_words\n" in said and ", otherwise.link_code_share\n" in said
+    assert "passed by every page: otherwise.segment_repetition\n" in said and ", otherwise.link_code_share\n" in said
     rows = [line.split("\t") for line in farmwatch("rulesets", "diff", "whole-web", mine).out.splitlines()[1:]]
     assert rows == [
         ["otherwise", "kinds", "article, post, teaser", "article, post"],
-        ["otherwise.segment_words", "threshold", ">= 150", ">= 0"],
-        ["otherwise.segment_words", "on_unknown", "drop", "pass"],
+        ["otherwise.segment_repetition", "threshold", "<= 0.15", "<= 1"],
         ["otherwise.link_code_share", "rule", "-", "disabled"],
     ]
     rows = [line.split("\t") for line in farmwatch("rulesets", "diff", "default", "whole-web").out.splitlines()[1:]]

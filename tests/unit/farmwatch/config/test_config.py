@@ -53,6 +53,40 @@ def test_flag_beats_environment_beats_file_beats_default(tmp_path: Path) -> None
     assert loaded.origins["crawl.name"] == "default"
 
 
+def test_a_relative_path_of_the_file_is_of_its_folder(tmp_path: Path) -> None:
+    """In the file, a relative path is taken from its folder; names, hub ids and values from elsewhere stay."""
+    (tmp_path / "models" / "a").mkdir(parents=True)
+    file = _file(
+        tmp_path,
+        """
+        log = {url = "sqlite:data", state_folder = "~/state"}
+        judge = {ruleset = "mine.toml"}
+        score.weights = "w.weights"
+        score.thresholds = {binoculars = "t.json", lite-ngram = "name"}
+        score.pair = {observer = "models/a", performer = "tiiuae/falcon-7b-instruct"}
+        rate = {review = "labels"}
+        canary = {file = "/c.jsonl"}
+        search.brave = {key_file = "key"}
+        search.json_http.mine = {url = "https://s.example/?q={query}", key_file = "key", key_header = "K"}
+        kafka.client = {ssl_cafile = "ca.pem", security_protocol = "SSL"}
+        """,
+    )
+    read = load(file, ["tally.deciles=d.json"], {"FARMWATCH_CRAWL_WARC_FOLDER": "warc"}).config
+    pair, kafka = read.score.pair, read.kafka.client
+    assert (read.log.url, read.log.state_folder) == (f"sqlite:{tmp_path}/data", "~/state")
+    assert (read.judge.ruleset, read.score.weights) == (f"{tmp_path}/mine.toml", tmp_path / "w.weights")
+    assert read.score.thresholds == {"binoculars": f"{tmp_path}/t.json", "lite-ngram": "name"}
+    assert (pair.observer, pair.performer) == (f"{tmp_path}/models/a", "tiiuae/falcon-7b-instruct")
+    assert (read.rate.review, read.canary.file) == (f"{tmp_path}/labels", "/c.jsonl")
+    assert {read.search.brave.key_file, read.search.json_http["mine"].key_file} == {f"{tmp_path}/key"}
+    assert kafka == {"ssl_cafile": f"{tmp_path}/ca.pem", "security_protocol": "SSL"}
+    assert (read.tally.deciles, read.crawl.warc_folder) == (Path("d.json"), "warc")
+    assert (
+        load(_file(tmp_path, 'judge.ruleset = "default"\nlog.url = "kafka:b:9092"'), (), {}).config.judge.ruleset
+        == "default"
+    )
+
+
 def test_the_file_in_the_working_folder_is_found_before_the_one_in_xdg(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -169,4 +169,4 @@ def test_without_the_extra_one_warning_says_what_to_install(monkeypatch: pytest.
     with structlog.testing.capture_logs() as said, tracing("sqlite:x") as trace:
         assert trace(Copying(), "member", "") == "member"  # type: ignore[arg-type, comparison-overlap]
     (warning,) = said
-    assert (warning["log_level"], warning["mend"]) == ("warning", "pip install 'farmwatch[otel]'")
+    assert (warning["log_level"], warning["mend"]) == ("warning", "pip install '.[otel]' in the checkout")

@@ -281,7 +281,7 @@ def test_the_configured_extractor_is_tried(configure: Configure, monkeypatch: py
     """An extractor without its package has the install command; one that finds no text is broken."""
     monkeypatch.setitem(sys.modules, "resiliparse", None)
     found = _found(configure("measure.extractor=resiliparse"), "extractor")
-    assert (found.state, "pip install 'farmwatch[resiliparse]'" in found.mend) == (FAIL, True)
+    assert (found.state, "pip install '.[resiliparse]'" in found.mend) == (FAIL, True)
 
     def broken(*_: Any) -> Any:
         raise ImportError("undefined symbol")

@@ -12,10 +12,12 @@ from stream.schema.records import Features, Segments, Verdict
 from tests.support.pages.numbered_pages import page_features
 
 OK = '[rules.extracted]\nthreshold = "ok"\n'
-SCORES = f'scores = "segments"\n{OK}'
-OTHERWISE = '[otherwise]\nscores = "segments"\n[otherwise.rules.extracted]\nthreshold = "ok"\n'
+WORDS = '[rules.segment_words]\nthreshold = 100\non_unknown = "drop"\n'
+SCORES = f'scores = "segments"\n{OK}{WORDS}'
+OTHERWISE = '[otherwise]\nscores = "segments"\n' + (OK + WORDS).replace("[", "[otherwise.")
 TEASERS = Segments("teaser", "ul > li", ["One story.", "Another story."], b"", 150, "en", 0.9, 0.1)
 ARTICLE = Segments("article", words=120, language="de", language_probability=0.99, repetition=0.5)
+ENGLISH = msgspec.structs.replace(ARTICLE, language="en", repetition=None)
 COMMENTS = Segments("comment", "ol > li", ["Never the site's."], b"", 900, "fr", 1.0, 0.9)
 
 
@@ -32,17 +34,18 @@ def outcomes(verdict: Verdict) -> list[tuple[object, str]]:
     return [(rule.value, rule.outcome) for rule in verdict.rules[1:]]
 
 
-RULES = SCORES + (
-    "[rules.segment_words]\nthreshold = 270\n"
-    '[rules.segment_language]\nthreshold = ["en"]\nmin_probability = 0.8\n'
-    "[rules.segment_repetition]\nthreshold = 0.1\n"
+RULES = SCORES.replace("100", "270") + (
+    '[rules.segment_language]\nthreshold = ["en"]\nmin_probability = 0.8\n[rules.segment_repetition]\nthreshold = 0.1\n'
 )
 
 
 @pytest.mark.parametrize(
     ("segments", "expected"),
     [
-        ([ARTICLE, TEASERS, COMMENTS], [(270.0, "pass"), ("en", "pass"), (0.1, "pass")]),
+        ([ARTICLE, TEASERS, COMMENTS], [(270.0, "pass"), ("de", "fail"), (0.5, "fail")]),
+        ([TEASERS, ENGLISH, COMMENTS], [(270.0, "pass"), ("en", "pass"), (0.1, "pass")]),
+        ([msgspec.structs.replace(ARTICLE, language_probability=0.7), TEASERS], [(270.0, "pass"), ("en", "pass")]),
+        ([msgspec.structs.replace(ARTICLE, words=49), TEASERS], [(199.0, "fail"), ("en", "pass"), (0.1, "pass")]),
         ([ARTICLE], [(120.0, "fail"), ("de", "fail"), (0.5, "fail")]),
         ([COMMENTS], [(0.0, "fail"), (None, "n/a"), (None, "n/a")]),
         ([], [(0.0, "fail"), (None, "n/a"), (None, "n/a")]),
@@ -51,17 +54,15 @@ RULES = SCORES + (
     ],
 )
 def test_rules_on_segments(segments: list[Segments], expected: list[tuple[object, str]]) -> None:
-    """Words are of all kinds that count; language and repetition of the largest; comments are none of the site's."""
+    """Words are of all kinds that count, and each has to pass the others; comments are none of the site's."""
     assert outcomes(judge(features(*segments), read(RULES)))[: len(expected)] == expected
 
 
 def test_features_without_segments_are_unknown() -> None:
-    """Features of an older epoch have no words to count: a rule's policy decides."""
+    """Features of an older epoch have no words to count, and are dropped."""
     old = features(old=True)
     assert outcomes(judge(old, read(RULES))) == [(None, "n/a")] * 3
-    assert judge(old, read(RULES)).failed == []
-    dropping = RULES.replace("270\n", '270\non_unknown = "drop"\n')
-    assert judge(old, read(dropping)).failed == ["segment_words"]
+    assert judge(old, read(RULES)).failed == ["segment_words"]
     assert judge(old, load_ruleset("whole-web")).verdict == "dropped"
 
 
@@ -82,9 +83,7 @@ def test_the_scored_text_is_that_of_the_kinds_that_count() -> None:
 
 def test_what_a_ruleset_drops_counts_otherwise() -> None:
     """An article is judged by the first rules alone; another page by all, and why it is no article stays."""
-    ruleset = read(
-        f"{OK}[rules.min_tokens]\nthreshold = 5\n{OTHERWISE}[otherwise.rules.segment_words]\nthreshold = 100\n"
-    )
+    ruleset = read(f"{OK}[rules.min_tokens]\nthreshold = 5\n{OTHERWISE}")
     article, other, none = (
         judge_and_text(page, ruleset)
         for page in (features(TEASERS), features(TEASERS, tokens=4), features(COMMENTS, tokens=4))
@@ -102,11 +101,19 @@ def test_what_a_ruleset_drops_counts_otherwise() -> None:
     [
         (f'kinds = ["post"]\n{OK}', 'kinds needs scores = "segments"'),
         (f'kinds = ["comment", "post"]\n{SCORES}', "comments are the text of visitors"),
+        (f"kinds = []\n{SCORES}", "kinds is empty: name kinds, or leave it out"),
+        (f'kinds = "post"\n{SCORES}', "kinds: Expected `array`, got `str`"),
         (f'kinds = ["other"]\n{SCORES}', "known: article, post, comment, teaser, list"),
         (f'reads = "segments"\n{OK}', "reads: segments are not read by rules; known: main, c4"),
         (f"{OK}[rules.segment_words]\nthreshold = 1\n", 'a rule on segments needs scores = "segments"'),
         (f'{SCORES}[rules.gopher_max_words]\ntext = "segments"\n', "text: segments are not read by rules"),
         (OK + OTHERWISE.replace('scores = "segments"\n', ""), 'otherwise: scores has to be "segments"'),
+        (SCORES + OTHERWISE, "otherwise: the rules above it score segments already"),
+        (OK + OTHERWISE.replace("\n", '\nkinds = ["comment"]\n', 1), "otherwise: kinds: comments are the text of"),
+        (SCORES.replace(WORDS, ""), 'segments" needs the rule segment_words with a threshold of at least 1'),
+        (SCORES.replace("100", "0"), 'segments" needs the rule segment_words with a threshold of at least 1'),
+        (SCORES.replace('on_unknown = "drop"\n', ""), 'segments" needs the rule segment_words with a threshold of'),
+        (OK + OTHERWISE.replace("threshold = 100\n", ""), 'otherwise: scores = "segments" needs the rule'),
         (OK + OTHERWISE.replace("extracted", "min_tokens"), "otherwise: rule min_tokens: threshold is"),
         (OK + OTHERWISE.replace("[otherwise]\n", "[otherwise]\notherwise = {}\n"), "unknown field otherwise"),
     ],

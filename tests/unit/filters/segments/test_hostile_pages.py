@@ -17,11 +17,11 @@ from filters.measure.page_measures import measure
 from filters.rules.judgement import judge, scored_text
 from filters.rules.ruleset import load_ruleset
 from filters.segments import segments as module
-from filters.segments.records import MOST_RECORDS, RecordTexts, records_of
-from filters.segments.segments import MOST_CHARS, segments_of
+from filters.segments.records import RecordTexts, records_of
+from filters.segments.segments import MOST_CHARS, MOST_RECORDS, segments_of
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
-from filters.structure.page_lines import TextMark, marked_text
+from filters.structure.page_lines import marked_text
 from tests.support.pages.prose import PROSE
 
 URL = "https://site.example/here"
@@ -34,7 +34,7 @@ def english(number: int, words: int) -> str:
     return " ".join(Random(number).choices(PROSE.split(), k=words))
 
 
-def found(tree: Any) -> RecordTexts | None:
+def found(tree: Any) -> list[RecordTexts]:
     return records_of(list(tree.iter()), marked_text(tree), URL)
 
 
@@ -121,11 +121,8 @@ def test_segments_of_a_page_are_bounded(html: str) -> None:
 
 def test_deep_pages() -> None:
     """Answers within answers, as deep as a page may be, are records; a deeper page is not parsed."""
-    depth = 300
-    assert 2 * MOST_RECORDS > depth > MOST_RECORDS
-    records = found(parse(f"<html><body><div>{nested(depth)}{nested(99)}</div></body></html>"))
-    assert records is not None and len(records.lines) == MOST_RECORDS
-    assert records.lines[:3] == [[LINE.format(number)] for number in range(3)]
+    (records,) = found(parse(f"<html><body><div>{nested(300)}{nested(99)}</div></body></html>"))
+    assert records.lines == [[LINE.format(number)] for number in (*range(300), *range(99))]
     assert measure(URL, nested(20_000), "", SETTINGS).error == ExtractError.TOO_DEEP
     assert MAX_DEPTH < 20_000
 
@@ -147,29 +144,22 @@ def test_comments_and_instructions_of_html_are_no_elements() -> None:
     """A tree with comments and processing instructions has the records of one without."""
     clean = thread("".join(map(comment, range(3))))
     noisy = clean.replace("<p>", "<!-- c --><?pi x?><p><!-- d -->")
-    assert found(parse(noisy)) == found(parse(clean)) is not None
-
-
-def test_a_page_with_marks_of_its_own_has_no_records() -> None:
-    """Characters that farmwatch uses as marks, in a page, cost it its records and nothing else."""
-    html = thread("".join(map(comment, range(3))))
-    for mark in TextMark:
-        assert found(parse(html.replace("A line", chr(mark), 1))) is None
+    assert found(parse(noisy)) == found(parse(clean)) != []
 
 
 @pytest.mark.parametrize("body", ["", "<p>x", "text", "<br>" * 50, "<div></div>tail" * 500])
 def test_pages_without_records(body: str) -> None:
     """Pages without a group of records, one of tails only among them, have their main text as the only segment."""
     records = found(parse(f"<html><body>{body}</body></html>"))
-    assert records is None
+    assert records == []
     assert [of_kind.kind for of_kind in segments_of("text", records)] == ["article"]
     assert segments_of("", records) == []
 
 
 def test_lines_are_looked_for_in_a_bounded_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines that are a record's are always found; a part of one is, as long as the search is cheap."""
-    text = "\n".join(LINE.format(number) for number in range(3)) + f"\n{LINE.format(3)[:50]}\n{LINE.format(4)[:50]}"
+    """Parts of a record's lines are looked for while that is cheap; a line that is not looked for is no article's."""
+    text = "\n".join(LINE.format(number) for number in range(3)) + f"\n{LINE.format(3)[:50]}\nof the article"
     records = found(parse(thread("".join(map(comment, range(5))))))
-    assert [of_kind.kind for of_kind in segments_of(text, records)] == ["comment"]
-    monkeypatch.setattr(module, "_MOST_SEARCHED", 400)
     assert segments_of(text, records)[0].without == b"\x0f"
+    monkeypatch.setattr(module, "_MOST_SEARCHED", 400)
+    assert [of_kind.kind for of_kind in segments_of(text, records)] == ["comment"]

@@ -33,7 +33,7 @@ from stream.log.contract import Log, Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.opening import open_log
 from stream.processing.heartbeat import HEADER, travelling
-from stream.schema.records import Features, SiteState, Verdict, encode
+from stream.schema.records import Features, Segments, SiteState, Verdict, encode
 from stream.schema.runs import Run, RunStatus, names_of
 from stream.schema.topics import SITE_TERMS, all_topics
 from stream.text.user_errors import NotFound
@@ -93,6 +93,19 @@ def test_a_flip_counts_for_its_rules(log: Log) -> None:
     assert (short.thrown_first, short.thrown_only, short.thrown_any) == (2, 1, 2)
     assert (repeats.thrown_first, repeats.thrown_only, repeats.thrown_any) == (1, 1, 2)
     assert language.thrown_any == short.let_in_any == repeats.let_in_any == 0
+
+
+def test_an_article_that_counts_by_its_segments_is_no_equal_one(log: Log) -> None:
+    """Kept by both, but as a whole page by one and by segments by the other: counted, in both directions."""
+    words = '[rules.segment_words]\nthreshold = 50\non_unknown = "drop"\n'
+    rulesets = parse_ruleset(EXTRACTED, "all"), parse_ruleset(f'scores = "segments"\n{EXTRACTED}{words}', "segments")
+    pages = [page(n, segments=[Segments("post", "div", [f"Post {n}"], words=50 * n)]) for n in range(3)]
+    put_features(log, pages)
+    for name, ruleset in zip((A, B), rulesets, strict=True):
+        put_run(log, name, ruleset, pages, SITES)
+    for found in (compared(log), compared(log, B, A)):
+        assert (found.pages.both_articles, found.pages.other_class, found.identical) == (2, 2, False)
+    assert compared(log, A, A).pages.other_class == 0
 
 
 def test_the_reverse_comparison_mirrors_all_flips(log: Log) -> None:

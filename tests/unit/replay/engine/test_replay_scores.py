@@ -100,7 +100,7 @@ def test_a_detector_that_score_runs_later(world: LiveWorld, monkeypatch: pytest.
     world.score_runs(DETECTOR, OTHER_DETECTOR)
     assert _unscored_warning(world.log, run, world.config) == ""
     assert world.replay(name="b") is Ending.DONE
-    assert "requests of replays wait for SCORE, and none is running: start `farmwatch up`" in said(world, "b")
+    assert "wait for SCORE, and none is running: start `farmwatch up --role score`" in said(world, "b")
     score = world.log.join("score", [SCORE_REQUESTS], member="score-1")
     assert "requests of replays wait for SCORE, which scores live texts first" in said(world, "b")
     score.close()

@@ -29,13 +29,18 @@ def test_flags_in_page_order_decide() -> None:
 
 
 def test_pages_that_count_by_their_segments_are_articles_and_are_counted_apart() -> None:
-    """Their scores count as any, in every order; the rules that they fail as articles dropped no page."""
+    """Their scores count as any, in every order; the rules that they fail as articles dropped no page.
+
+    Fetched again, the first fetch is still the evidence. Without a score a page is no evidence.
+    """
     records = [*(page(i, segments=i > 0) for i in range(4)), *(score(f"t{i}", True) for i in range(4))]
     row, again = (Desk(sprt=SPRT).feed(*some).row for some in (records, records[::-1]))
     assert (row.verdict, row.articles, row.through_segments, row.scored, row.dropped_by) == ("llm", 4, 3, 4, {})
     assert row == again
     now = Desk(sprt=SPRT).feed(*records, page(0, visit=2, article=False), page(1, visit=2)).row
-    assert (now.articles, now.through_segments, now.dropped_by) == (3, 2, {"short_text": 1})
+    assert (now.articles, now.through_segments, now.dropped_by) == (3, 3, {"short_text": 1})
+    now = Desk(sprt=SPRT).feed(*records, page(0, visit=2, segments=True), page(7, segments=True)).row
+    assert (now.articles, now.through_segments, now.scored) == (5, 3, 4)
 
 
 def test_a_row_is_emitted_only_when_it_differs() -> None:
