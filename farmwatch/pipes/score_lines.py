@@ -205,6 +205,11 @@ class ShareEstimate(EstimateLine, frozen=True, kw_only=True):
         return cls(**{name: getattr(line, name) for name in EstimateLine.__struct_fields__})
 
     @property
+    def open(self) -> int:
+        """The sites with a scored article that are not decided."""
+        return self.open_of_scored
+
+    @property
     def text(self) -> str:
         """The share in words."""
         return text_of(self.remarks)

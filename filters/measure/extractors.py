@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from filters.extraction.interface import ExtractError, Extraction, Extractor
 from filters.extraction.page_guards import html_of, refused
-from filters.measure.article_first import article_or_other
 from filters.settings import MeasureSettings
 from filters.structure.names import Measures
 from stream.text.user_errors import MissingExtra
@@ -87,6 +86,7 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
 
     from filters.extraction.html_tree import ParseFailed, parse, readable
     from filters.extraction.pruning import prune
+    from filters.measure.article_first import article_or_other
     from filters.segments.records import RecordTexts, records_of
     from filters.structure.measures import structure_measures
     from filters.structure.page_lines import marked_text, page_lines, visible_bytes, visible_part, without_marks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import xxhash
 import zstandard
 
@@ -47,7 +48,7 @@ def features_of(
 
 def segments_of(measured: PageMeasures, likeness: Likeness, tokenizer: str) -> list[Segments]:
     """The segments of a page without the lines that earlier pages of its site have."""
-    main, records = likeness.known_main, likeness.known_records
+    main, records = (np.frombuffer(marks, np.bool_) for marks in (likeness.known_main, likeness.known_records))
     return own_measured(measured.text, measured.segments, main, records, tokenizer)
 
 

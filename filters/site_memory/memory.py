@@ -34,7 +34,6 @@ from filters.duplicates.lines import Lines, pack_marks
 from filters.duplicates.shingles import Outline
 from filters.extraction.interface import UNFINISHED
 from filters.measure.page_measures import PageMeasures
-from filters.segments.segments import NO_MARKS, Marks
 from filters.settings import SITE_CAPS, SiteCaps
 from filters.site_memory.pages import SitePages
 from filters.site_memory.rows import HEAD, Kind, SiteKeyedState, StoredPage, read_rows, row_key, row_value
@@ -46,7 +45,7 @@ _MARKS = ("template_lines", "known_main", "known_records")
 class Likeness(NamedTuple):
     """How similar a page is to earlier ones of its site: shares (0 to 1), a distance (0 to 64 bits); None = unknown.
 
-    `template_lines` marks lines of the main text, see `filters.duplicates.lines.pack_marks`; empty `known_*`: none.
+    `template_lines` marks lines of the main text, see `filters.duplicates.lines.pack_marks`; `known_*` a byte a line.
     """
 
     duplicate_share: float | None = None
@@ -55,8 +54,8 @@ class Likeness(NamedTuple):
     template_block_share: float | None = None
     template_lines: bytes = b""
     template_id: str | None = None
-    known_main: Marks = NO_MARKS
-    known_records: Marks = NO_MARKS
+    known_main: bytes = b""
+    known_records: bytes = b""
 
     def measures(self) -> dict[str, float | str | None]:
         return {name: value for name, value in self._asdict().items() if name not in _MARKS}
@@ -124,8 +123,8 @@ class SiteMemory:
             memory.simhash_distance(index, row),
             *_template(lines, memory.template_lines(index, np.frombuffer(lines.main, "<u4"))),
             _name(template_id) if template_id else None,
-            memory.known(index, "lines", np.frombuffer(lines.main, "<u4")),
-            memory.known(index, "lines", np.frombuffer(lines.records, "<u4")),
+            memory.known(index, "lines", np.frombuffer(lines.main, "<u4")).tobytes(),
+            memory.known(index, "lines", np.frombuffer(lines.records, "<u4")).tobytes(),
         )
         if (value := row_value(row)) != row_before:
             memory.put(page_id, row)

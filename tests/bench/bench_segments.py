@@ -54,7 +54,7 @@ PARTS = {
     "records": (records, "records_of"),
     "segments": (page_measures, "segments_of"),
     "language and repetition": (page_measures, "measured_segments"),
-    "own lines": (measurer, "own_segments"),
+    "own lines": (measurer, "own_measured"),
 }
 ARTICLES, ALL_SEGMENTS = "articles, main text", "all that count, joined"
 

@@ -253,5 +253,5 @@ def test_rate_prints_what_estimate_prints() -> None:
     """`rate --json` has all fields of `estimate` with the same names, and remarks as text."""
     (line,) = rate_lines(ROWS)
     estimate = line_fields(EstimateLine(**{name: getattr(line, name) for name in EstimateLine.__struct_fields__}))
-    assert list(estimate.items()) == list(line_fields(line).items())[: len(estimate)]
+    assert estimate.items() <= line_fields(line).items()
     assert estimate["text"].startswith("no share yet") and "1 of 4 sites unclassifiable" in estimate["judged_text"]
