@@ -217,7 +217,7 @@ def test_training_without_the_extra_says_what_to_install(
     texts = tmp_path / "texts.jsonl"
     ran = farmwatch("lab", "train-detector", texts, "--dev", texts, "--out", tmp_path / "out")
     assert ran.code == Exit.UNAVAILABLE
-    assert "'.[train]' in the checkout" in ran.err
+    assert "`pip install '.[train]'` in the checkout" in ran.err
     assert not (tmp_path / "out").exists()
 
 
