@@ -39,6 +39,8 @@ def _measured(text: str, of_kind: Segments, tokenizer: str, larger: Segments, mo
 
     Text of visitors repeats what it answers, so only the site's has a repetition.
     """
+    if of_kind.kind == SegmentKind.ARTICLE and not of_kind.without:  # all of the main text, as `larger` is
+        return larger
     joined = segment_text(text, of_kind)
     words = len(joined.split())
     language, probability, repetition = None, None, None

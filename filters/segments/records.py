@@ -93,9 +93,10 @@ def _lines_of(tree: TextTree, places: Sequence[int]) -> list[list[str]]:
 
 def _with_answers(tree: TextTree, places: Sequence[int]) -> Iterator[int]:
     name = name_of(tree.elements[places[0]])
-    for place in places:
+    bounds = tree.blocks.searchsorted([*places, *(tree.after[place] for place in places)]).reshape(2, -1).T
+    for place, (begin, end) in zip(places, bounds.tolist(), strict=True):
         yield place
-        for inside in range(place + 1, tree.after[place]) if name[1] else ():
+        for inside in tree.blocks[begin + 1 : end].tolist() if name[1] else ():
             element = tree.elements[inside]
             if element.tag == name[0] and name_of(element) == name:
                 yield inside
