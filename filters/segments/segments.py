@@ -70,11 +70,9 @@ def _in_records(lines: Sequence[str], records: Sequence[Sequence[str]]) -> list[
         is_inside = line in whole
         if not is_inside:
             joined = line.replace(" ", "")
-            half = len(joined) // 2
+            half = len(joined) // 2 if len(joined) >= 2 * _LEAST_HALF else len(joined)
             left -= len(seen)
-            is_inside = left < 0 or joined in seen
-            if not is_inside and half >= _LEAST_HALF:
-                is_inside = joined[:half] in seen or joined[half:] in seen
+            is_inside = left < 0 or joined[:half] in seen or (half < len(joined) and joined[half:] in seen)
         inside.append(is_inside)
     return inside
 
