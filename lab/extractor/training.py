@@ -80,21 +80,31 @@ def _page(label: Label, html: str, settings: MeasureSettings) -> MainTextPage:
     truth = GoldTexts(label.gold, label.belongs, label.foreign)
     domain = registrable_domain(label.site) if label.url else ""
     blocks = None
-    html, _ = html_of(html, "", settings)
-    if refused(html, html, settings) is None:
-        with suppress(ParseFailed):
-            tree = parse(readable(html))
-            prune(list(tree.iter()), visible_bytes(visible_text(tree)))
-            stated = tree.xpath("//link[@rel='canonical']/@href | //meta[@property='og:url']/@content")
-            for url in [] if domain else stated:
-                with suppress(UnusableUrl):
-                    domain = registrable_domain(site_of(normalise(url)))
-                    break
-            page = page_blocks(tree)
-            shares = None if page is None else truth.shares(page.lines)
-            if page is not None and shares is not None and not np.isnan(shares).all():
-                blocks = LabelledBlocks(page, block_inputs(page).matrix().copy(), shares)
+    tree = tree_of(html, settings)
+    if tree is not None:
+        stated = tree.xpath("//link[@rel='canonical']/@href | //meta[@property='og:url']/@content")
+        for url in [] if domain else stated:
+            with suppress(UnusableUrl):
+                domain = registrable_domain(site_of(normalise(url)))
+                break
+        page = page_blocks(tree)
+        shares = None if page is None else truth.shares(page.lines)
+        if page is not None and shares is not None and not np.isnan(shares).all():
+            blocks = LabelledBlocks(page, block_inputs(page).matrix().copy(), shares)
     return MainTextPage(label, domain or f"{_UNKNOWN}{label.source}", truth, blocks)
+
+
+def tree_of(html: str, settings: MeasureSettings) -> Any:
+    """The tree that an extractor gets; None for a page that MEASURE refuses."""
+    html, _ = html_of(html, "", settings)
+    if refused(html, html, settings) is not None:
+        return None
+    try:
+        tree = parse(readable(html))
+    except ParseFailed:
+        return None
+    prune(list(tree.iter()), visible_bytes(visible_text(tree)))
+    return tree
 
 
 def learn(pages: Sequence[MainTextPage], card: str = "") -> BlockModel:
