@@ -20,7 +20,7 @@ def test_links_lead_from_the_share_to_its_reasons(demo: ServedConsole, open_tab:
     page = open_tab(demo, known=False, java_script_enabled=False).page
     page.goto(f"{demo.url}/?token={quote(TOKEN)}")
     main = page.locator("main")
-    expect(main).to_contain_text("of 16 sites with scored articles 95% interval")
+    expect(main).to_contain_text("of 22 sites with scored articles 95% interval")
     page.get_by_role("link", name="decided llm").click()
     main.get_by_role("rowheader").first.get_by_role("link").click()
     expect(main).to_contain_text(re.compile("scored articles (are )?flagged"))

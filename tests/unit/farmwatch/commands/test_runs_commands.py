@@ -333,7 +333,7 @@ def test_a_detector_that_score_does_not_run_causes_a_warning(
 ) -> None:
     """Its missing scores would never come; the warning at the begin says what to do."""
     write_scorers(world.log, Scorers(detectors=[runs], at=1))
-    monkeypatch.setattr("replay.rows.scores.detector_identities", lambda _: configured)
+    monkeypatch.setattr("scoring.detectors.registry.detector_identities", lambda _: configured)
     ran = replay(farmwatch, world, "--ruleset", world.rules, "--name", "mine")
     assert f"warning: SCORE runs {runs}, not fake/1: texts without its score are not requested" in ran.err
     assert f"stay unscored. {said}: `farmwatch" in ran.err
