@@ -6,7 +6,6 @@ Reads the committed state once, in pages. Memory is bounded by the lines shown.
 from __future__ import annotations
 
 import heapq
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -35,15 +34,13 @@ from crawler.frontier.statuses import Status
 from crawler.frontier.stored_times import StoredClock
 from crawler.reasons import group_of_reason
 from crawler.settings import CrawlSettings
-from stream.kafka.state import decode_change
-from stream.log.contract import At, Log, StateReader
+from stream.log.contract import Log, StateReader
 from stream.processing.state import KeyedState
 from stream.schema.topics import FRONTIER_STORE
 
 T = TypeVar("T")
 
 _PAGE = 1000  # rows read at a time
-_TAILS = (64, 4096, sys.maxsize)  # offsets of a changelog in which the newest sums are searched
 STATES = ("active", "parked", "resting", "stopped")
 QUEUES = {Priority.HIT: "hits", Priority.SITEMAP: "sitemaps", Priority.LINK: "links", Priority.AGAIN: "again"}
 
@@ -55,16 +52,8 @@ def frontier_left(log: Log, partitions: int, store: str = FRONTIER_STORE) -> Tot
 
 
 def frontier_now(log: Log, partitions: int) -> Totals:
-    """As `frontier_left`; cheap on Kafka too, where it reads the end of the changelog, and may miss the last commit."""
-    if not log.forgets_offsets:
-        return frontier_left(log, partitions)
-    topic, found = f"state.{FRONTIER_STORE}", dict[int, bytes]()
-    ends = log.end(topic) if topic in log.topics() else []
-    for step in _TAILS:
-        left = {At(topic, p): (max(0, end - step), end) for p, end in enumerate(ends) if p not in found}
-        changes = (message for message in log.read_all(left) if message.key == TOTALS_KEY)
-        found |= {message.partition: decode_change(message.key, message.value).value or b"" for message in changes}
-    return _summed(found.values())
+    """As `frontier_left`; cheap on Kafka too, where it may miss the last commit."""
+    return _summed(log.state_values(FRONTIER_STORE, partitions, TOTALS_KEY))
 
 
 def _summed(rows: Iterable[bytes]) -> Totals:

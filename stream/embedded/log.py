@@ -226,6 +226,11 @@ class EmbeddedLog:
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
         return ((entry.key, entry.value or b"") for entry in self.dump_state(store, partition))
 
+    def state_values(self, store: str, partitions: int, key: bytes) -> list[bytes]:
+        with self._reader() as reader:
+            values = [reader.state(self._prefix + store, partition).get(key) for partition in range(partitions)]
+        return [value for value in values if value is not None]
+
     def dump_state(self, store: str, partition: int) -> Iterator[StateChange]:
         def entries(limit: int, after: bytes | None) -> list[StateChange]:
             with self._reader() as reader:

@@ -27,7 +27,7 @@ from stream.kafka.errors import translated_errors
 from stream.kafka.member import KafkaMember
 from stream.kafka.reader import read_all
 from stream.kafka.settings import KafkaSettings, configs_of, name_of, require_crc32c
-from stream.kafka.state import LocalState, encode_change
+from stream.kafka.state import LocalState, decode_change, encode_change
 from stream.log.contract import (
     NONE_NEEDED,
     At,
@@ -46,6 +46,7 @@ from stream.log.contract import (
 from stream.log.errors import StreamError
 from stream.log.sql_state import all_entries
 
+_TAILS = (64, 4096, sys.maxsize)  # offsets of a changelog in which a key is searched
 _MARKERS_AT_END = 8  # so near the end, check whether a record follows
 
 
@@ -182,6 +183,16 @@ class KafkaLog:
 
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
         return ((entry.key, entry.value or b"") for entry in self.dump_state(store, partition))
+
+    def state_values(self, store: str, partitions: int, key: bytes) -> list[bytes]:
+        """See `Log.state_values`: searched in the end of the changelog, and further back where it is not there."""
+        topic, found = f"state.{store}", dict[int, bytes | None]()
+        ends = self.end(topic)[:partitions] if topic in self.topics() else []
+        for step in _TAILS:
+            left = {At(topic, p): (max(0, end - step), end) for p, end in enumerate(ends) if p not in found}
+            changes = (message for message in self.read_all(left) if message.key == key)
+            found |= {message.partition: decode_change(key, message.value).value for message in changes}
+        return [value for value in found.values() if value is not None]
 
     def dump_state(self, store: str, partition: int) -> Iterator[StateChange]:
         with self.read_state(store, partition) as state:

@@ -256,6 +256,9 @@ class Log(Protocol):
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
         """Committed state of a store in key order, outside of any group (audit)."""
 
+    def state_values(self, store: str, partitions: int, key: bytes) -> list[bytes]:
+        """The committed values of a key in so many partitions, cheaply; on Kafka the last commit may be missing."""
+
     def dump_state(self, store: str, partition: int) -> Iterator[StateChange]:
         """Committed state of a store with its due times, in key order."""
 

@@ -121,6 +121,9 @@ class ForwardingLog:
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
         return self._log.scan_state(store, partition)
 
+    def state_values(self, store: str, partitions: int, key: bytes) -> list[bytes]:
+        return self._log.state_values(store, partitions, key)
+
     def dump_state(self, store: str, partition: int) -> Iterator[StateChange]:
         return self._log.dump_state(store, partition)
 

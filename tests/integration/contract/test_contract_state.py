@@ -32,6 +32,19 @@ def test_keys_are_scanned_in_order_of_bytes(world: World) -> None:
     assert list(world.again().scan_state("s", 0)) == [(key, b"v" + key) for key in sorted(keys)]
 
 
+@pytest.mark.parametrize("others", [3, 200])
+def test_the_values_of_a_key_are_those_of_the_newest_commit(world: World, others: int) -> None:
+    """However many keys were written since; partitions that lack the key, or have deleted it, give none."""
+    member = joined(world)
+    assert world.log.state_values("s", 2, b"k") == []
+    for value in (b"old", b"new"):
+        more = [StateChange(b"%d" % number, b"v") for number in range(others)]
+        member.commit(Commit(state={0: [StateChange(b"k", value), *more], 1: [StateChange(b"k", value)]}))
+    assert sorted(world.log.state_values("s", 2, b"k")) == [b"new", b"new"]
+    member.commit(Commit(state={1: [StateChange(b"k", None)]}))
+    assert world.log.state_values("s", 2, b"k") == [b"new"]
+
+
 def test_due_keys_come_oldest_first(world: World) -> None:
     """due returns keys up to now, by time then key, at most limit; keys without a time are left out."""
     member = joined(world)
