@@ -5,6 +5,7 @@ Trafilatura leaves such elements out in the middle of an article: a div, a label
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from filters.structure.page_lines import INLINE
@@ -33,8 +34,9 @@ def _is_lone(element: Any) -> bool:
     tag = element.tag
     if not (tag in _LONE or (isinstance(tag, str) and "-" in tag)):
         return False
-    inside = list(element.iterdescendants())
-    if any(each.tag not in _INSIDE for each in inside) or sum(each.tag == "p" for each in inside) > 1:
+    if any(each.tag not in _INSIDE for each in element.iterdescendants()):  # mostly soon: a large div has a div
         return False
-    linked = sum(len("".join(each.itertext()).split()) for each in inside if each.tag == "a")
+    if len(list(islice(element.iter("p"), 2))) > 1:
+        return False
+    linked = sum(len("".join(each.itertext()).split()) for each in element.iter("a"))
     return len("".join(element.itertext()).split()) - linked >= LEAST_WORDS
