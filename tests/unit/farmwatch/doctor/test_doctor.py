@@ -6,7 +6,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -124,9 +124,21 @@ def test_a_disk_that_is_full_or_read_only_is_told(configure: Configure, monkeypa
     assert (found.state, "this user can read the log" in found.found) == (WARN, True)
 
 
+def _port_before_free_ones() -> socket.socket:
+    """A listener whose next ports, which the other roles would take, nobody has: tests beside this one listen, too."""
+    while True:
+        holder = socket.create_server(("127.0.0.1", 0))
+        first = holder.getsockname()[1]
+        with ExitStack() as free, suppress(OSError, OverflowError):
+            for port in range(first + 1, first + 1 + len(Role)):
+                free.enter_context(socket.create_server(("127.0.0.1", port)))
+            return holder
+        holder.close()
+
+
 def test_ports_are_tried(configure: Configure) -> None:
     """A port in use is a warning, unless a running role of this log holds it."""
-    with socket.create_server(("127.0.0.1", 0)) as holder:
+    with _port_before_free_ones() as holder:
         config = configure(f"metrics.port={holder.getsockname()[1]}")
         found = _found(config, "ports")
         assert (found.state, "(crawl)" in found.found, "metrics.port" in found.mend) == (WARN, True, True)
