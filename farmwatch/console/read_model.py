@@ -25,6 +25,7 @@ from stream.log.contract import Log, Message
 from stream.log.private_folders import give_to_owner
 from stream.schema.forgotten import Forgotten, site_of_key
 from stream.schema.records import SiteState, decode
+from stream.schema.vocabulary import KEPT
 
 _log = structlog.get_logger()
 _MANY = 10_000  # records that are read within seconds
@@ -182,7 +183,7 @@ class ReadModel:
         query = f"""
             SELECT page.site, url, kind AS result, why, p_llm, flag, score.score, COALESCE(abstain, '') AS abstain,
                 failed, found_by, fetched_at, page.page_id, page.text_digest
-            FROM ({chosen}) AS page LEFT JOIN score ON verdict IN ('article', 'segments') AND score.site = page.site
+            FROM ({chosen}) AS page LEFT JOIN score ON verdict IN ('{"', '".join(KEPT)}') AND score.site = page.site
                 AND score.text_digest = page.text_digest AND score.detector = ?
             ORDER BY {", ".join(f"page.{name}" for name in order.split(", "))}"""
         with self.reading() as db:

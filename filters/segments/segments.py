@@ -28,7 +28,6 @@ _LEAST_ARTICLE = 400  # characters of main text outside a thread that make its f
 _LEAST_HALF = 40  # characters of a part of a line that is found in a record
 
 Marks = npt.NDArray[np.bool_]
-NO_MARKS: Marks = np.zeros(0, np.bool_)
 
 
 def segments_of(text: str, records: Sequence[RecordTexts]) -> list[Segments]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from filters.measure.segment_measures import measured_segments, own_measured
-from filters.segments.segments import NO_MARKS, Marks
+from filters.segments.segments import Marks
 from stream.schema.records import Segments
 from tests.support.pages.prose import PROSE
 
@@ -18,6 +18,7 @@ GERMAN = (
 TEXT = f"{PROSE}\n{GERMAN}"
 WHOLE = Segments("article", words=len(TEXT.split()), language="en", language_probability=0.9, repetition=0.0)
 FIRST: Marks = np.array([True])
+NO_MARKS: Marks = np.zeros(0, np.bool_)
 
 
 def own(found: Segments, main: Marks, records: Marks) -> Segments:
