@@ -6,16 +6,10 @@ MEASURE would. As its worker, this reads settings and pages from the socket on s
 
 from __future__ import annotations
 
-import gc
-import logging
-import os
-import resource
-import signal
 import sys
 import time
 import warnings
 from collections.abc import Callable
-from multiprocessing.connection import Connection
 from typing import Any
 
 import msgspec
@@ -24,6 +18,7 @@ from filters.extraction.blocks import Block, BlockKind, pack
 from filters.extraction.interface import ExtractError, Extraction
 from filters.measure.extractors import EXTRACTORS, ExtractorRow
 from filters.measure.page_measures import PageMeasures, RawPage, failed, inflated, measure_raw
+from filters.measure.worker_process import serve
 from filters.settings import MeasureSettings
 from lab.extractor_bench.page_facts import page_facts
 from lab.extractor_bench.tools import TOOLS
@@ -31,7 +26,6 @@ from lab.extractor_bench.tools import TOOLS
 FACTS, GIVEN = "facts", "given"
 CPU_MS = "cpu_ms"
 _WARM_UP = f"<html><body><p>{'A tool loads what it needs now. ' * 40}</p></body></html>"
-_GRACE_S = 5.0
 _MOST_CHARS = 4 * 1024**2  # of a text: what is beyond is left out
 
 
@@ -51,35 +45,24 @@ def command(name: str) -> tuple[str, ...]:
 
 def main(name: str) -> None:
     """Serve pages until the parent exits."""
-    try:
-        _serve(Connection(os.dup(0)), name)
-    except (EOFError, ConnectionError):
-        os._exit(0)
-
-
-def _serve(pipe: Connection, name: str) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the parent handles it
-    logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
-    settings, _ = msgspec.msgpack.decode(pipe.recv_bytes(), type=tuple[MeasureSettings, bytes])
-    resource.setrlimit(resource.RLIMIT_AS, (settings.memory_bytes, settings.memory_bytes))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    answer = _given(settings) if name == GIVEN else _facts(settings) if name == FACTS else _tool(name, settings)
-    gc.collect()
-    gc.freeze()
-    pipe.send_bytes(b"")
-    pages, encoder = msgspec.msgpack.Decoder(GivenPage), msgspec.msgpack.Encoder()
-    while True:
-        page = pages.decode(pipe.recv_bytes())
-        signal.setitimer(signal.ITIMER_REAL, settings.time_limit_s + _GRACE_S)  # if the parent has died
+    serve(lambda settings, _: _safe(_answer(name, settings)), GivenPage)
+
+
+def _answer(name: str, settings: MeasureSettings) -> Answer:
+    return _given(settings) if name == GIVEN else _facts(settings) if name == FACTS else _tool(name, settings)
+
+
+def _safe(answer: Answer) -> Answer:
+    def safe(page: GivenPage) -> PageMeasures:
         try:
-            found = answer(page)
+            return answer(page)
         except MemoryError:
-            found = failed("", ExtractError.OUT_OF_MEMORY)
+            raise
         except Exception:  # noqa: BLE001  # third-party code on hostile input
-            found = failed("", ExtractError.FAILED)
-        pipe.send_bytes(encoder.encode(found))
-        signal.setitimer(signal.ITIMER_REAL, 0)
+            return failed("", ExtractError.FAILED)
+
+    return safe
 
 
 def _html(page: RawPage, settings: MeasureSettings) -> str:
