@@ -6,17 +6,18 @@ It holds no text and no HTML: a page's records are read from the log by their of
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import islice
+from json import dumps
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 import structlog
 from msgspec.json import decode as from_json
 
 from farmwatch.console.index_tables import MAKE, NOT_CANARY_SITE, SORTED, Readers, readers
-from farmwatch.console.site_filter import FEW, SORTS, SiteFilter, SiteSums, conditions_of
+from farmwatch.console.site_filter import FEW, SORTS, Likely, SiteFilter, SiteSums, conditions_of
 from farmwatch.explain.page_records import FeaturesHead
 from farmwatch.share.page_lines import ListedPage
 from farmwatch.upkeep.console_files import INDEX_VERSION, forget_in_index
@@ -32,7 +33,7 @@ _MANY = 10_000  # records that are read within seconds
 _BATCH, _BATCH_BYTES = 2_000, 8_000_000  # records of a transaction, at most
 _CACHE_KIB, _WAL_PAGES = 65_536, 16_384  # while it writes; 64 MiB each
 JUDGED = "judged"  # kind of pages: two of the others
-_NONE: Mapping[str, float] = MappingProxyType({})
+_NONE = Likely({})
 _EVERY = SiteFilter()
 
 
@@ -116,7 +117,7 @@ class ReadModel:
         is_reversed: bool = False,
         after: str = "",
         limit: int = 50,
-        likely: Mapping[str, float] = _NONE,
+        likely: Likely = _NONE,
     ) -> list[SiteState]:
         """Rows of sites without canaries, after the site `after`; `likely` has the probabilities of the order p_llm.
 
@@ -125,8 +126,11 @@ class ReadModel:
         column, down = SORTS[sort], (sort != "site") != is_reversed
         order = ", ".join(f"{name}{' DESC' if down else ''}" for name in dict.fromkeys((column, "site")))
         with self.reading() as db:
-            db.create_function("p_llm", 1, lambda site: likely.get(site, -1.0))
+            db.create_function("p_llm", 1, likely.p_llm)
             where, values, are_few = conditions_of(db, of)
+            if sort == "p_llm" and not are_few:
+                ids = islice(likely.ordered(db, where, values, after, down=down), limit)
+                where, values, after, are_few = ["id IN (SELECT value FROM json_each(?))"], [dumps([*ids])], "", True
             if after:  # two values use the whole index, a subquery only its first column
                 key = db.execute(f"SELECT {column}, site FROM site WHERE site = ?", [after]).fetchone()
                 where.append(f"({column}, site) {'<' if down else '>'} (?, ?)")

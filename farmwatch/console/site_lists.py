@@ -14,7 +14,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.jobs import WALK, Jobs
 from farmwatch.console.read_model import JUDGED, ReadModel
-from farmwatch.console.site_filter import DECIDED, SORTS, STATES, SiteFilter, SiteSums
+from farmwatch.console.site_filter import DECIDED, SORTS, STATES, Likely, SiteFilter, SiteSums
 from farmwatch.explain.report import threshold_of
 from farmwatch.share.page_lines import PAGE_COLUMNS
 from farmwatch.share.review_labels import read_review
@@ -80,7 +80,7 @@ class SiteLists:
             matching, sort=sort, is_reversed=bool(reverse), after=after, limit=limit + 1, likely=likely
         )
         shown = rows[:limit]
-        lines = self._lines(shown, likely, labels)
+        lines = self._lines(shown, likely.by_site, labels)
         return {
             "still_reads": self._model.rebuilding,
             "filter": chosen,
@@ -104,7 +104,7 @@ class SiteLists:
         groups = self._jobs.soon(TEMPLATES, self._template_groups)
         group = None if groups is None else groups.of(row.site)  # that it shares with most others
         template = None if group is None else {"id": group.template_id, "other_sites": len(group.sites) - 1}
-        line = self._lines([row], self._likely(), self._labels())[0]
+        line = self._lines([row], self._likely().by_site, self._labels())[0]
         return {
             "site": site_fields(line),
             "called": line.called.words,
@@ -196,18 +196,18 @@ class SiteLists:
             "evidence": method.evidence(method.decide(scores)),
         }
 
-    def _likely(self, patience_s: float = 2.0) -> Mapping[str, float]:
-        """Site -> p_llm; nothing while they are found for the first time, after this time."""
+    def _likely(self, patience_s: float = 2.0) -> Likely:
+        """The probabilities of sites; none while they are found for the first time, after this time."""
 
-        def find() -> Mapping[str, float]:
+        def find() -> Likely:
             rows: list[SiteState] = []
             if (topic := names_to_read(self._log).sites) in self._log.topics():
                 table = SiteTable(self._log, topic)  # rows of their own would take three times the memory
                 table.refresh()
                 rows = list(table.rows())
-            return llm_probabilities(rows, self._config.rate, self._clock())
+            return Likely(llm_probabilities(rows, self._config.rate, self._clock()))
 
-        return self._jobs.soon(("likely",), find, patience_s) or {}
+        return self._jobs.soon(("likely",), find, patience_s) or Likely({})
 
 
 FILES: dict[str, tuple[str, list[Column[Any]]]] = {  # page -> its list that is a file, and the columns
