@@ -28,10 +28,8 @@ import numpy.typing as npt
 
 from filters.errors import BadModel
 from filters.perplexity.model_file import SUFFIX, Card, Tables, decoded, digest_in, digest_of, mapped, sums_by_beginning
+from filters.perplexity.names import SHIPPED
 from filters.perplexity.words import START, Flags, Hashes, Places, key_of, places_of, sentences_of, shifted
-
-SHIPPED = "english"
-"""Name of the model in the package."""
 
 _UNITS = 4096  # of a bit
 _DIGITS = 4  # of a perplexity
