@@ -65,6 +65,11 @@ class Surprisals(NamedTuple):
             for units, words in zip(self.units.tolist(), self.words.tolist(), strict=True)
         ]
 
+    def bits(self) -> npt.NDArray[np.float64]:
+        """The mean surprisal of each sentence's words in bits; 0 for a sentence without a word."""
+        bits: npt.NDArray[np.float64] = self.units / np.maximum(self.words, 1) / _UNITS
+        return bits
+
 
 class NgramModel:
     """A model read from its file. `digest` names it, `card` says what it was trained on."""
@@ -129,6 +134,12 @@ def shipped_model() -> NgramModel:
     """The model of the package."""
     with resources.as_file(resources.files("filters.perplexity").joinpath(f"{SHIPPED}{SUFFIX}")) as path:
         return read_model(mapped(path), SHIPPED)
+
+
+@cache  # asked for each page
+def model_digest(name_or_path: str) -> str:
+    """The digest of the shipped model, or of a file by its name. Raises BadModel."""
+    return shipped_model().digest if name_or_path == SHIPPED else digest_in(Path(name_or_path))
 
 
 def load_model(name_or_path: str, folder: Path = _HERE) -> NgramModel:

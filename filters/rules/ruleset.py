@@ -223,7 +223,6 @@ def parse_ruleset(source: str, name: str, where: str = "", folder: Path | None =
     try:
         file = _converted(read_toml(source, MOST_BYTES), _File, _File.__struct_fields__)
         other = _converted(file.otherwise, _File, _OTHERWISE) if file.otherwise else None
-        table = _converted(file.fluent or {}, _FluentTable, _FluentTable.__struct_fields__)
     except ValueError as error:
         raise BadRuleset(f"{where}: {error}") from None
     own: dict[str, ArticleModel] = {}
@@ -241,8 +240,8 @@ def parse_ruleset(source: str, name: str, where: str = "", folder: Path | None =
     otherwise, fluent = None, None
     if file.scores == TextName.FLUENT:
         try:
-            fluent = _fluent(table, file.models, folder or Path())
-        except BadModel as error:
+            fluent = _fluent(file.fluent or {}, file.models, folder or Path())
+        except (ValueError, BadModel) as error:
             mistakes.append(f"fluent: {error}")
     elif file.fluent is not UNSET:
         mistakes.append('the table fluent needs scores = "fluent"')
@@ -264,10 +263,11 @@ def parse_ruleset(source: str, name: str, where: str = "", folder: Path | None =
     )
 
 
-def _fluent(table: _FluentTable, stored: Mapping[str, str], folder: Path) -> Fluent:
-    """Load the model. Raises BadModel."""
+def _fluent(fields: dict[str, Any], stored: Mapping[str, str], folder: Path) -> Fluent:
+    """Read the table and its model. Raises ValueError, BadModel."""
     from filters.perplexity.model import load_model as load_ngrams  # numpy, rarely needed
 
+    table = _converted(fields, _FluentTable, _FluentTable.__struct_fields__)
     if table.model == SHIPPED_NGRAMS:
         return Fluent(load_ngrams(table.model), table.limit, table.allow_perplexity, table.model, None)
     path = (folder / stored.get(table.model, table.model)).resolve()
