@@ -14,7 +14,8 @@ from farmwatch.commands.options import JUST_CONFIGURED, Configured
 from farmwatch.terminal.messages import counting, message, put_wrapped
 from filters.measure.extractors import extract
 from filters.perplexity.fluent import Unit, kept_text, parts_of
-from filters.perplexity.model import SHIPPED, Formula, load_model
+from filters.perplexity.model import Formula, load_model
+from filters.perplexity.names import SHIPPED
 from filters.settings import MeasureSettings
 from lab.lm.command import DANGER, Model, OfFormula, OfUnit, Take
 from lab.lm.tag_remover import text_without_tags
