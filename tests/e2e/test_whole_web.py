@@ -156,8 +156,8 @@ def test_articles_stay_and_dropped_pages_count_by_their_segments(farm: Farm) -> 
     assert all(flip.text_digest == whole[flip.fetch_id][1] for flip in compared.sample)  # people read what was scored
 
 
-def test_a_replay_scores_texts_without_their_unlikely_sentences(farm: Farm) -> None:
-    """The articles are those of live; the text of each is its main text without the sentences above the limit."""
+def test_a_replay_scores_texts_without_their_unlikely_sentences(farm: Farm, capsys: pytest.CaptureFixture[str]) -> None:
+    """The articles are those of live; the text of each lacks the sentences above the limit, and `rate` says so."""
     with farm.log() as log:
         measured = [record for n in range(PARTITIONS) for _, record in records_of(Features, log.read(FEATURES, n))]
     texts = {record.id: fluent_text(record.text, shipped_model(), LIMIT) for record in measured}
@@ -166,6 +166,10 @@ def test_a_replay_scores_texts_without_their_unlikely_sentences(farm: Farm) -> N
     digests = {digest for *_, digest in articles[1]}
     assert digests == {xxhash.xxh3_128_hexdigest(texts[name].encode()) for name, *_ in articles[1]}
     assert not digests & {digest for *_, digest in articles[0]}
+    flags = [word for setting in farm.flags for word in ("--set", setting)]
+    for name in ("live", "fluent"):
+        assert run(["rate", "--run", name, *flags]) == 0
+        assert ("without unlikely sentences" in capsys.readouterr().err) == (name == "fluent")
 
 
 def test_the_rate_names_the_sites_that_count_through_segments_alone(farm: Farm) -> None:

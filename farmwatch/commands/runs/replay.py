@@ -21,7 +21,7 @@ from farmwatch.config.opening import opened
 from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.daemon.signals import note, signals_to
 from farmwatch.metrics import ALL, RULESET_INFO
-from farmwatch.runs.notices import early_begin_note
+from farmwatch.runs.notices import FLUENT, early_begin_note
 from farmwatch.runs.summary_lines import lines_of, next_commands, rate_text
 from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.messages import json_line, message, put, put_wrapped, start_logging
@@ -158,6 +158,8 @@ def _announcements(log: Log, planned: Plan, run: Run, config: Config) -> Iterato
     judged_by = f"ruleset {short_ruleset(run.ruleset, run.digest)}, detector {run.detector}"
     yield f"run {run.shown} {what}: {judged_by}, window {run_window(run)}"
     yield f"from {run.source}, because {run.why_source}"
+    if planned.ruleset.fluent:
+        yield FLUENT
     if planned.is_new and (early := early_begin_note(log, run)):
         yield early
     if planned.run.error:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from farmwatch.commands.options import AsJson
+from farmwatch.runs.notices import FLUENT
 from farmwatch.tables.columns import Column
 from farmwatch.tables.listing import LISTING, Listing
 from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
@@ -86,6 +87,8 @@ def check_rulesets(
         if json:
             continue
         put(f"{name}: ok, {counted(ruleset.in_force, 'rule')} in force, digest {ruleset.digest}")
+        if ruleset.fluent:
+            put_wrapped(FLUENT)
         for names, words in ((disabled, "disabled (no threshold)"), (passed, "passed by every page")):
             if names:
                 verb = "is" if len(names) == 1 else "are"
