@@ -1,8 +1,9 @@
 """What a text loses without its unlikely sentences: flags on human pages, likeness to labelled texts, divergence, cost.
 
-    python -m tests.bench.studies.perplexity flags|cleaneval [every nth page, default 1]
+    python -m tests.bench.studies.perplexity flags|cleaneval [every nth page, default 1] [model of blocks]
 
-Prints the tables of docs/explanation/perplexity.md; `cleaneval` also writes its picture. A page is surely human as in
+Prints the tables of docs/explanation/perplexity.md; `cleaneval` also writes its picture. The model of blocks is one that
+learned nothing of CleanEval: `lab train-extractor` with `--source` of each other source of the pages makes it. A page is surely human as in
 `tests.bench.bench_segments`. Main texts are those of the articles under `default`.
 """
 
@@ -181,6 +182,7 @@ class Page(NamedTuple):
 PUBLISHED = {"justext": "76.20", "published 8,000": "79.76", "published 10,000": "79.80"}  # x 100
 TAGS_ONLY = "tags only"
 OTHERS = ("justext", "trafilatura", "measure-trafilatura", "measure-blocks")
+OTHER_SOURCES = "blocks of other sources"
 PICTURE = Path("docs/images/perplexity-limits.svg")
 
 
@@ -188,7 +190,10 @@ def print_cleaneval(every: int) -> None:
     """Likeness of texts to the labelled ones by Levenshtein's distance of words; the curve of the limit; divergence."""
     read = read_pages([labelled_pages_folder() / "cleaneval"], 0, message, lambda _: None)
     bench = read.pages[::every]
+    learned = MeasureSettings(workers=2, extractor="blocks", extractor_model=sys.argv[3] if len(sys.argv) > 3 else "")
     by_tool = {name: run_tool(name, bench, MeasureSettings(workers=2), lambda _: None) for name in OTHERS}
+    if learned.extractor_model:
+        by_tool[OTHER_SOURCES] = run_tool("measure-blocks", bench, learned, lambda _: None)
     started = process_time()
     tagless = [text_without_tags(zstandard.decompress(page.raw.body).decode()) for page in bench]
     print(f"tags: {(process_time() - started) / len(bench) * 1e3:.1f} ms a page")
