@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from filters.perplexity.model_file import VERSION, Card, Header, Tables, digest_of, encode
+from filters.perplexity.model_file import VERSION, Card, NgramHeader, Tables, digest_of, encode
 from filters.perplexity.words import NUMBER, START, sentences_of
 from lab.lm.pruning import pruned
 from tests.bench.timing import argument, json_lines
@@ -133,7 +133,7 @@ def with_numbers(words: dict[int, float], bigrams: dict[tuple[int, int], float],
     ids = np.array([places[first] << 32 | places[second] for first, second in pairs], np.uint64)
     of_pairs = np.fromiter(pairs.values(), float, len(pairs))
     order = np.argsort(ids)
-    header = Header(
+    header = NgramHeader(
         version=VERSION,
         counts=(len(keys), len(ids)),
         unknown=of_unknown,
