@@ -71,19 +71,20 @@ def test_tools_are_compared_and_what_is_wrong_is_a_row(
 
 @pytest.mark.slow
 def test_a_tool_that_hangs_or_dies_costs_its_page_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process is killed at the limit, and another goes on; one that never starts is a row."""
+    """The process is killed at the limit, and another goes on; one that never starts is a row. None has a network."""
     for number in range(4):
         add_article(tmp_path / "pages", number)
     pages = read_pages([tmp_path / "pages"], 0, print, lambda _: None).pages
     code = """if True:
-        import os, sys, time
+        import os, socket, sys, time
         from lab.extractor_bench import tool_process
         from lab.extractor_bench.tools import TOOLS, Tool
         def run(html):
             if "Story 1" in html: time.sleep(600)
             if "Story 2" in html: os._exit(1)
             if "Story 3" in html: raise ValueError
-            return "a text"
+            try: socket.create_connection(("127.0.0.1", 9))
+            except OSError as refused: return str(refused)
         TOOLS.update(weak=Tool(lambda _: run), broken=Tool(lambda _: sys.exit(1)))
         tool_process.main(sys.argv[1])"""
     for name in ("weak", "broken"):
@@ -91,7 +92,7 @@ def test_a_tool_that_hangs_or_dies_costs_its_page_only(tmp_path: Path, monkeypat
     monkeypatch.setattr(runs, "command", lambda name: (sys.executable, "-P", "-c", code, name))
     settings = MeasureSettings(workers=1, time_limit_s=3)
     weak = run_tool("weak", pages, settings, lambda _: None)
-    assert weak.texts == ["a text", "", "", ""]
+    assert weak.texts == ["an extractor reaches no network", "", "", ""]
     assert weak.errors == {"timeout": 1, "worker_died": 1, "failed": 1}
     broken = run_tool("broken", pages, settings, lambda _: None)
     assert broken.texts == [] and broken.note == "its process does not start; see stderr"
