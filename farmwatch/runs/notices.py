@@ -11,11 +11,6 @@ from stream.log.contract import Log
 from stream.schema.runs import Run
 from stream.text.wording import moment
 
-FLUENT = (
-    "texts are scored without unlikely sentences: human text looks more machine-made to a detector that divides by"
-    " perplexity"
-)
-
 
 def difference_text(differs: ConfigDifference) -> str:
     """A difference between configuration and live run, with the remedy."""

@@ -6,8 +6,12 @@ from enum import StrEnum
 
 SHIPPED = "english"
 """Name of the model in the package."""
-UNLIKELY = 8_000.0
-"""Perplexity above which a sentence is unlikely, as published for bigrams (M. Fernández-Pichel et al. 2023)."""
+UNLIKELY = 40_000.0
+"""Perplexity above which a sentence is unlikely: best on CleanEval, see docs/explanation/perplexity.md."""
+DANGER = (
+    "Human text without its least likely sentences looks more like a language model's to a detector that divides by"
+    " perplexity: measure your detector on human pages before you rely on its scores of such text."
+)
 
 
 class PerplexityMeasure(StrEnum):

@@ -169,7 +169,7 @@ def test_a_replay_scores_texts_without_their_unlikely_sentences(farm: Farm, caps
     flags = [word for setting in farm.flags for word in ("--set", setting)]
     for name in ("live", "fluent"):
         assert run(["rate", "--run", name, *flags]) == 0
-        assert ("without unlikely sentences" in capsys.readouterr().err) == (name == "fluent")
+        assert ("measure your detector on human pages" in capsys.readouterr().err) == (name == "fluent")
 
 
 def test_the_rate_names_the_sites_that_count_through_segments_alone(farm: Farm) -> None:

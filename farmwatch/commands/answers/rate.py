@@ -13,7 +13,6 @@ from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
-from farmwatch.runs.notices import FLUENT
 from farmwatch.share.change_since import change_since, day_time, in_points
 from farmwatch.share.current_rate import current_rate
 from farmwatch.share.cut_options import cut_text, read_days, read_ranks
@@ -22,6 +21,7 @@ from farmwatch.share.words import sentence, sentences, share_columns, short_shar
 from farmwatch.tables.columns import Column
 from farmwatch.tables.listing import LISTING, Listing
 from farmwatch.terminal.messages import message, put, put_json, put_wrapped
+from filters.perplexity.names import DANGER
 from filters.quality.names import TextName
 from filters.segments.names import SegmentKind
 from replay.live.epoch_change import seams_of
@@ -138,7 +138,7 @@ def rate(
         for line in lines:
             _put_line(line, of_visitors=SegmentKind.COMMENT in _of(rulesets, line, "kinds"), verbose=verbose)
     if any(_of(rulesets, line, "scores") == TextName.FLUENT for line in lines):
-        message(FLUENT)
+        message(DANGER)
     said = (sentence(line.canary_remark) for line in lines if line.canary_remark and verbose and line.by)
     for correction in dict.fromkeys(said):
         message(correction)

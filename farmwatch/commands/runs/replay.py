@@ -21,11 +21,12 @@ from farmwatch.config.opening import opened
 from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.daemon.signals import note, signals_to
 from farmwatch.metrics import ALL, RULESET_INFO
-from farmwatch.runs.notices import FLUENT, early_begin_note
+from farmwatch.runs.notices import early_begin_note
 from farmwatch.runs.summary_lines import lines_of, next_commands, rate_text
 from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.messages import json_line, message, put, put_wrapped, start_logging
 from farmwatch.terminal.remedies import resume_command
+from filters.perplexity.names import DANGER
 from replay.engine.lifecycle import RunAlreadyBegun
 from replay.engine.lifecycle import begin as begin_run
 from replay.engine.plan import Plan, ReplayRequest, plan, refuse_unfit
@@ -159,7 +160,7 @@ def _announcements(log: Log, planned: Plan, run: Run, config: Config) -> Iterato
     yield f"run {run.shown} {what}: {judged_by}, window {run_window(run)}"
     yield f"from {run.source}, because {run.why_source}"
     if planned.ruleset.fluent:
-        yield FLUENT
+        yield DANGER
     if planned.is_new and (early := early_begin_note(log, run)):
         yield early
     if planned.run.error:

@@ -37,9 +37,8 @@ def test_unlikely_sentences_are_not_scored() -> None:
     """The text and its digest are those without them; the stored main text and the measures stay."""
     features = page_features(TEXT, xxhash.xxh3_128_hexdigest(TEXT.encode()), tokens=20)
     verdict, text = judge_and_text(features, parse_ruleset(of_table(), "mine"))
-    assert (
-        text == "The river rose over night.\nIt was a very good day for us." == fluent_text(TEXT, shipped_model(), 8000)
-    )
+    assert text == "The river rose over night.\nIt was a very good day for us."
+    assert text == fluent_text(TEXT, shipped_model(), 40_000)
     assert verdict.text_digest == xxhash.xxh3_128_hexdigest(text.encode()) != features.text_digest
 
 
