@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from filters.perplexity.model import read_model
 from filters.perplexity.model_file import VERSION, Card, NgramHeader, Tables, digest_of, encode
 from filters.perplexity.words import NUMBER, START, sentences_of
 from lab.lm.pruning import pruned
@@ -57,7 +58,10 @@ def main() -> None:
     tables = pruned(with_numbers(words, bigrams, texts), argument(2, 400_000))
     data = encode(tables)
     OUT.write_bytes(data)
-    print(f"{OUT}: {digest_of(data)}, {len(data)} bytes, {tables.header}")
+    held_out = [row["text"] for row in json_lines(data_root() / "data/texts/dev.jsonl.zst") if row["label"] == "human"]
+    surprisals = read_model(data, str(OUT)).surprisals("\n".join(held_out))
+    bits = surprisals.units.sum() / surprisals.words.sum() / 4096
+    print(f"{OUT}: {digest_of(data)}, {len(data)} bytes, {tables.header}; held-out human texts {bits:.2f} bits a word")
 
 
 def read(arpa: Path) -> tuple[dict[int, float], dict[tuple[int, int], float]]:
