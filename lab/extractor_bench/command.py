@@ -92,7 +92,9 @@ def bench_extractors(
     facts = [of for of, is_kept in zip(facts, known, strict=True) if is_kept]
     if not kept:
         raise FarmwatchError("every labelled main text has words that its page lacks: are these labels of other pages?")
-    runs = _runs(names, folders, kept, settings)
+    runs = [recorded(name, folder, kept) for name, folder in folders.items()]
+    with counting(len(names) * len(kept), "pages by tools") as advance:
+        runs = [run_tool(name, kept, settings, advance) for name in names] + runs
     complexity = complexities(kept, facts)
     groups = groups_of(kept, facts, complexity)
     comparisons, ensembles = _compared(runs, kept, facts, settings.workers)
@@ -121,15 +123,6 @@ def bench_extractors(
     return Exit.PROBLEM if read.skipped else Exit.OK
 
 
-def _runs(
-    names: Sequence[str], folders: dict[str, Path], pages: Sequence[BenchPage], settings: MeasureSettings
-) -> list[ToolRun]:
-    """Tools, and recorded tools."""
-    runs = [recorded(name, folder, pages) for name, folder in folders.items()]
-    with counting(len(names) * len(pages), "pages by tools") as advance:
-        return [run_tool(name, pages, settings, advance) for name in names] + runs
-
-
 def _compared(
     runs: Sequence[ToolRun], pages: Sequence[BenchPage], facts: Sequence[PageFacts], workers: int
 ) -> tuple[list[Comparison], list[ToolRun]]:
@@ -144,11 +137,10 @@ def _compared(
         for of in processes.map(compared, [page.gold for page in pages], [of.leaves for of in facts], texts):
             found.append(of)
             advance(1)
-    names = {run.name for run in ran}
-    ensembles = [ensemble.run(names) for ensemble in ENSEMBLES]
-    can_run = [run for run, ensemble in zip(ensembles, ENSEMBLES, strict=True) if ensemble.can_run(names)]
-    for number, run in enumerate(can_run):
-        run.texts = [of.ensembles[number] for of in found]
+    ensembles = [ensemble.run([run.name for run in ran]) for ensemble in ENSEMBLES]
+    for run in ensembles:
+        if run.name in found[0].ensembles:
+            run.texts = [of.ensembles[run.name] for of in found]
     return found, ensembles
 
 
@@ -167,8 +159,8 @@ def _rows(
         counting(len(ran) * len(judged), "texts judged") as advance,
         closing(Judge([pages[place] for place in judged], settings)) as judge,
     ):
-        for number, run in enumerate(ran):
-            scores[run.name] = [of.scores[number] for of in comparisons]
+        for run in ran:
+            scores[run.name] = [of.scores[run.name] for of in comparisons]
             found[run.name] = judge.judged(run.name, [run.texts[place] for place in judged], advance)
     return [tool_row(run, scores.get(run.name, []), groups, found.get(run.name)) for run in runs]
 

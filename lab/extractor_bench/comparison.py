@@ -14,8 +14,8 @@ from lab.extractor_bench.metrics import Scores, scores_of
 class Comparison(NamedTuple):
     """What was found of a page."""
 
-    scores: list[Scores]  # of each tool, and then of each ensemble that can run
-    ensembles: list[str]  # the texts of these
+    scores: dict[str, Scores]  # of each tool, and of each ensemble that can run
+    ensembles: dict[str, str]  # the texts of these
     votes: Bools  # [text nodes, members of THIRTEEN that ran]
     belongs: Bools  # whether a text node is main text
 
@@ -25,6 +25,7 @@ def compared(gold: str, leaves: list[str], texts: Mapping[str, str]) -> Comparis
     members = [name for name in THIRTEEN if name in texts]
     *votes, belongs = nodes_in([*(texts[name] for name in members), gold], leaves)
     by_name = dict(zip(members, votes, strict=True))
-    ensembles = [of.text(leaves, by_name) for of in ENSEMBLES if of.can_run(texts)]
-    table = np.array(votes, bool).reshape(len(members), len(leaves)).T
-    return Comparison(scores_of(gold, [*texts.values(), *ensembles]), ensembles, table, belongs)
+    ensembles = {of.name: of.text(leaves, by_name) for of in ENSEMBLES if of.can_run(texts)}
+    named = {**texts, **ensembles}
+    scores = dict(zip(named, scores_of(gold, list(named.values())), strict=True))
+    return Comparison(scores, ensembles, np.array(votes, bool).reshape(len(members), len(leaves)).T, belongs)

@@ -24,11 +24,15 @@ class Ensemble(NamedTuple):
     votes: int
     members: tuple[str, ...]
 
+    @property
+    def name(self) -> str:
+        return f"em_{self.votes}_{len(self.members)}"
+
     def run(self, tools: Collection[str]) -> ToolRun:
         """A run that has no texts yet, and says which members are not among the tools; see `can_run`."""
         lacking = ", ".join(name for name in self.members if name not in tools)
         note = f"without {lacking}" if self.can_run(tools) else f"too few members: without {lacking}"
-        return ToolRun(f"em_{self.votes}_{len(self.members)}", note=note if lacking else "")
+        return ToolRun(self.name, note=note if lacking else "")
 
     def can_run(self, tools: Collection[str]) -> bool:
         return len({*self.members}.intersection(tools)) >= self.votes

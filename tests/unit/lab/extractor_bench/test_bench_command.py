@@ -31,12 +31,13 @@ def add_article(folder: Path, number: int, **fields: object) -> str:
 def test_tools_are_compared_and_what_is_wrong_is_a_row(
     farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tool that is not installed, one without recorded texts, pages without labels and labels of other pages."""
+    """A tool that is not installed, one without recorded texts, pages without labels or text, labels of other pages."""
     folder, texts, none = tmp_path / "pages", tmp_path / "texts", tmp_path / "none"
     idents = [add_article(folder, number, page_type="article" if number else None) for number in range(4)]
     add_article(folder, 9, articleBody=None)
     add_page(folder, "web", "<p>nothing of it</p>", articleBody="words of another page")
     add_page(folder, "web", "", articleBody=" ")
+    add_page(folder, "web", "<!-- -->", articleBody="words of an empty page")
     add_article(tmp_path / "again", 0)
     texts.mkdir()
     none.mkdir()
@@ -49,8 +50,8 @@ def test_tools_are_compared_and_what_is_wrong_is_a_row(
     )
     assert ran.code == Exit.PROBLEM and "the page is in" in ran.err and ran.err.count("\n") == 1
     report = json.loads((tmp_path / "out" / "report.json").read_bytes())
-    assert [report[name] for name in ("pages", "skipped", "without_text", "set_aside")] == [4, 1, 2, 1]
-    assert [error["cause"] for error in report["gold_errors"]] == ["other_page"]
+    assert [report[name] for name in ("pages", "skipped", "without_text", "set_aside")] == [4, 1, 2, 2]
+    assert [error["cause"] for error in report["gold_errors"]] == ["other_page"] * 2
     rows = {row["name"]: row for row in report["tools"]}
     assert rows["bte"]["mean"]["f1"] > 0.95 and rows["bte"]["cpu_ms"] > 0
     assert rows["goose3"]["note"] == "not installed: no-such-distribution" and rows["goose3"]["mean"] == {}
@@ -63,7 +64,7 @@ def test_tools_are_compared_and_what_is_wrong_is_a_row(
     assert rows["em_2_5"]["note"] == "without resiliparse, trafilatura, go_domdistiller"
     assert rows["em_2_5"]["mean"]["precision"] == 0.75 and rows["em_4_8"]["mean"] == {}
     shown = (tmp_path / "out" / "report.md").read_text()
-    assert "not installed" in shown and "| web | other_page | 1 | yes |" in shown and "4 pages. Left out: 2" in shown
+    assert "not installed" in shown and "| web | other_page | 2 | yes |" in shown and "4 pages. Left out: 2" in shown
     assert "(intervals over sites)" in shown and "(intervals over sites)" in ran.out
     assert "| none: it needs scikit-learn (the extra `train`), two tools" in shown
     assert "readability: 100.0%, 75.0% to 100.0%" in (tmp_path / "out" / "f1.svg").read_text()
