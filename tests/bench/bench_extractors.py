@@ -78,9 +78,9 @@ def main() -> None:
     for fold in range(FOLDS):
         probabilities |= models.probabilities([page for page, of in zip(pages, folds, strict=True) if of == fold])
     texts["auto"] = _auto(texts["trafilatura"], texts["blocks"], probabilities)
-    for tested in of_source.values():
+    for source, tested in of_source.items():
         with suppress(TooFewLabels):  # one source alone names kinds
-            probabilities |= models.probabilities(tested)
+            probabilities |= models.probabilities(tested, without=source)
     both = {"blocks": left_out, "auto": _auto(texts["trafilatura"], left_out, probabilities)}
 
     def errors(found: Texts, group: Callable[[Label], str] = lambda label: label.source) -> Any:
@@ -174,10 +174,14 @@ class _ArticleModels:
         self._domains = [joined.get(domain, domain) for domain in self._training.domains]
         self._features = {page.label: page.features for page in measured}
 
-    def probabilities(self, tested: Sequence[MainTextPage]) -> dict[Label, float]:
-        """The probability that Trafilatura's texts of the pages are articles. Raises TooFewLabels."""
+    def probabilities(self, tested: Sequence[MainTextPage], without: str = "") -> dict[Label, float]:
+        """The probability that Trafilatura's texts of the pages are articles; `without`: also of no page of a source.
+
+        Raises TooFewLabels.
+        """
         domains, pages = {page.domain for page in tested}, self._training
-        seen = np.array([domain not in domains for domain in self._domains])
+        of = zip(self._domains, pages.learned, strict=True)
+        seen = np.array([domain not in domains and page.source != without for domain, page in of])
         fitted = fit(pages.matrix[seen], LEARNED_INPUTS, np.array(pages.kinds)[seen].tolist(), pages.weights[seen])
         model = ArticleModel(VERSION, "", fitted.kinds, fitted.bias, fitted.steps)
         labels = [page.label for page in tested]
