@@ -71,6 +71,8 @@ _COMMANDS: dict[
             "train-articles": ("/lab.articles.command:train_articles", "Learn to tell articles from other pages."),
             "train-extractor": ("/lab.extractor.command:train_extractor", "Learn to tell main text from the rest."),
             "extractors": ("lab.extractors:extractors", "Compare extractors on labelled pages."),
+            "lm": ("lab.lm:lm", "N-gram models: train one, choose its limit."),
+            "clean": ("/lab.lm.cleaning:clean", "Drop the sentences of files that are too unlikely."),
             "templates": ("lab.templates:templates", "Split archived pages; list sites that share a template."),
             "measure": ("lab.pipes:measure", "Pipe: pages to features."),
             "judge": ("lab.pipes:judge", "Pipe: features to verdicts."),

@@ -12,7 +12,7 @@ from filters.articles.inputs import MEANINGS
 from filters.articles.model import Contribution
 from filters.measure.epoch import feature_epoch
 from filters.rules.catalogue import RULES
-from filters.rules.judgement import PASS
+from filters.rules.judgement import FAIL, UNKNOWN
 from filters.rules.kinds import Rule
 from stream.schema.records import Features, RuleOutcome, Verdict
 from stream.schema.vocabulary import PageClass
@@ -36,7 +36,7 @@ def put_rules(page: PageExplanation, *, everything: bool = False) -> None:
     """Print the rules on a line for each outcome, but failures, and with `everything` all, with value and bound."""
     features, verdict = page.features, page.verdict
     by_outcome: dict[str, dict[str, RuleOutcome]] = {"failed": {}}
-    drops = dropping(verdict)
+    drops = dropping(page)
     for name, rule in named_outcomes(verdict):
         by_outcome.setdefault(_outcome(rule, drops=name in drops), {})[name] = rule
     for outcome, rules in by_outcome.items():
@@ -58,18 +58,31 @@ def put_rules(page: PageExplanation, *, everything: bool = False) -> None:
 
 
 def named_outcomes(verdict: Verdict) -> Iterator[tuple[str, RuleOutcome]]:
-    """Each outcome with the name of its rule; those of the table `otherwise`, as in otherwise.no_page, are last."""
+    """Each outcome with the name of its rule; those of the table `otherwise`, as in otherwise.no_page, are last.
+
+    No ruleset is loaded in which a table does not begin with `extracted`, so the second begins where it comes again.
+    """
     table = ""
     for place, outcome in enumerate(verdict.rules):
-        if place and outcome.name == verdict.rules[0].name:  # every table begins with the same rule
+        if place and outcome.name == verdict.rules[0].name:
             table = "otherwise."
         yield f"{table}{outcome.name}", outcome
 
 
-def dropping(verdict: Verdict) -> list[str]:
-    """The names of the rules that the page fails."""
-    named = named_outcomes(verdict)
-    return [name for name, rule in named if rule.outcome != PASS and rule.name in verdict.failed]
+def dropping(page: PageExplanation) -> list[str]:
+    """The names of the rules that the page fails.
+
+    An unknown measure fails as its rule says. Without the ruleset, it fails in both tables if it does in one.
+    """
+
+    def drops(name: str, rule: RuleOutcome) -> bool:
+        if rule.outcome != UNKNOWN:
+            return rule.outcome == FAIL
+        known = page.rules.get(name)
+        is_dropping = known.drop_unknown if known else rule.name in page.verdict.failed
+        return is_dropping and rule.threshold is not None
+
+    return [name for name, rule in named_outcomes(page.verdict) if drops(name, rule)]
 
 
 def _evidence(features: Features, rule: Rule | None) -> Iterator[str]:

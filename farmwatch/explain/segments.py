@@ -73,7 +73,7 @@ def _why_not(page: PageExplanation, kind: str) -> str:
         return "the ruleset leaves this kind out"
     if verdict.verdict == PageClass.SEGMENTS:
         return ""
-    names = [name.removeprefix("otherwise.") for name in dropping(verdict)]
+    names = [name.removeprefix("otherwise.") for name in dropping(page)]
     return ", ".join(_RULES[name] for name in names if name in _RULES) or f"the page fails {names[-1]}"
 
 

@@ -26,7 +26,7 @@ from filters.rules.judgement import judge_and_text
 from filters.rules.ruleset import Ruleset, load_ruleset
 from filters.segments.names import SegmentKind
 from filters.settings import MeasureSettings
-from filters.site_memory.measurer import quality_of, segments_of
+from filters.site_memory.measurer import own_segments_of, quality_of
 from filters.site_memory.memory import Likeness, SiteMemory
 from filters.site_memory.rows import NoState
 from filters.structure import names as structure_names
@@ -173,7 +173,7 @@ def _features_line(
         template_lines=marked_lines(likeness.template_lines),
         segments=[
             SegmentsLine(**{**msgspec.structs.asdict(of_kind), "without": marked_lines(of_kind.without)})
-            for of_kind in segments_of(measured, likeness, tokenizer)
+            for of_kind in own_segments_of(measured, likeness, tokenizer)
         ],
         feature_epoch=epoch,
     )

@@ -19,7 +19,7 @@ import re2
 
 from filters.no_page.consent import asks_for_consent, is_about_consent
 from filters.structure.names import UNSEEN
-from filters.structure.page_lines import INLINE, page_lines, visible_bytes, visible_text
+from filters.structure.page_lines import INLINE, characters_of, page_lines, visible_bytes, visible_text
 
 MOST_SHARE = 0.5
 """Share of a page's text that may be taken out, if it is all that is known of it."""
@@ -105,7 +105,7 @@ def _dialogs(root: Any, named: Sequence[tuple[Any, Part]], own: Sequence[Any], p
         if is_large and element.tag == "article":
             continue
         by_name = part is Part.MANAGER and not is_large and element not in with_heading
-        if not by_name and not asks_for_consent([line.lower() for line in page_lines(seen)]):
+        if not by_name and not asks_for_consent([line.lower() for line in page_lines(characters_of(seen))]):
             for other in Part if part is Part.MANAGER else (Part.DIALOG, Part.BANNER):
                 silent[other].update(element.iter())
             continue
@@ -157,7 +157,7 @@ def _around(elements: Iterable[Any]) -> set[Any]:
 
 def _prose_size(element: Any) -> int:
     """Bytes of the element's lines that are as long as a sentence and not about consent."""
-    lines = page_lines(visible_text(element))
+    lines = page_lines(characters_of(visible_text(element)))
     return sum(len(line.encode()) for line in lines if len(line) >= _PROSE_CHARS and not is_about_consent(line.lower()))
 
 

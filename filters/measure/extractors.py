@@ -89,7 +89,14 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
     from filters.measure.article_first import article_or_other
     from filters.segments.records import RecordTexts, records_of
     from filters.structure.measures import structure_measures
-    from filters.structure.page_lines import marked_text, page_lines, visible_bytes, visible_part, without_marks
+    from filters.structure.page_lines import (
+        characters_of,
+        marked_text,
+        page_lines,
+        visible_bytes,
+        visible_part,
+        without_marks,
+    )
     from filters.structure.tag_paths import template_sketch
 
     run, otherwise = extractor(settings), EXTRACTORS[settings.extractor].otherwise
@@ -110,9 +117,10 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
             marked = marked_text(tree)
         visible = visible_part(marked)
         structure = structure_measures(elements, visible, html, url)
-        lines = page_lines(visible)
+        characters = characters_of(marked)
+        lines = page_lines(characters if visible is marked else characters_of(visible))
         template = template_sketch(elements)
-        records = records_of(elements, marked, url)
+        records = records_of(elements, characters, url)
         if prune(elements, visible_bytes(visible)):
             html = etree.tostring(tree, encoding="unicode", method="html")
         extracted = run(html, tree)

@@ -1,4 +1,4 @@
-"""Counts sentences by rules, without a trained model, in one pass of a regular expression.
+"""Finds sentences by rules, without a trained model, in one pass of a regular expression.
 
 A sentence ends at the end of a line. Within a line it ends after . ! ? or … if white space follows, and then anything
 but a lower-case letter. A full stop does not end a sentence after a title (`Mr. Smith`), a word like `No.` before a
@@ -16,6 +16,9 @@ AFTER_MARK = r"""["'”’»)\]]*+[^\S\n]++(?=["'“‘«(\[¿¡]*+([^\s]))"""
 _SURE_ENDS = tuple(re.compile(mark + AFTER_MARK) for mark in (r"\.(?<=[a-z]{5}\.)", "!", r"\?", "…"))
 """Ends without an abbreviation: full stops after a longer word than any of TITLES, and other marks. Each begins with
 one character, which makes the search faster."""
+
+_LINE_END = re.compile(r"\n\s*+(?!\Z)")
+_ANY_END = re.compile(r"[.!?…]" + AFTER_MARK)
 
 _OTHER_END = re.compile(r"\.(?<![a-z]{5}\.)" + AFTER_MARK)
 _TITLES = """
@@ -45,6 +48,15 @@ def count_sentences(text: str) -> int:
         - sum(map(str.islower, sure))
         + sum([ends_sentence(text, end) for end in _OTHER_END.finditer(text)])
     )
+
+
+def sentence_starts(text: str) -> list[int]:
+    """The places where sentences start; together the sentences cover the text. The start of a line is one."""
+    starts = [end.end() for end in _ANY_END.finditer(text) if ends_sentence(text, end)]
+    starts += [line.end() for line in _LINE_END.finditer(text)]
+    starts.append(0)
+    starts.sort()
+    return starts
 
 
 def ends_sentence(text: str, end: re.Match[str]) -> bool:

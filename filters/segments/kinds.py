@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import chain, islice
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from filters.segments.names import LEAST_RECORD_CHARS, SegmentKind
-from filters.segments.record_groups import name_of
+from filters.segments.record_groups import MOST_NAME_CHARS, name_of
 
 _LIST_SHARE = 0.6  # of a page's characters in records, on average shorter than LEAST_RECORD_CHARS
 _LEAST_ALIKE = 3  # records of a list, or of teasers: two are often two columns
@@ -104,6 +105,11 @@ def _is_title(link: Any) -> bool:
 
 def _is_named(element: Any, pattern: re.Pattern[str]) -> bool:
     for name, value in element.items():  # noqa: SIM110  # `any` takes twice the time
-        if name in _NAMING and pattern.search(value):
+        if name in _NAMING and _is_found(pattern, value[:MOST_NAME_CHARS]):
             return True
     return False
+
+
+@lru_cache(maxsize=4096)  # records have the same names
+def _is_found(pattern: re.Pattern[str], value: str) -> bool:
+    return pattern.search(value) is not None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from filters.segments.text_tree import TextTree
 
 LEAST_SHARE = 0.05  # of a page's text outside links, in the records but the largest
 MOST_GROUPS = 4
+MOST_NAME_CHARS = 1_000  # of an attribute
 
 _DIGITS = re.compile(r"\d+")
 
@@ -26,10 +28,10 @@ def record_groups(tree: TextTree) -> list[list[int]]:
     """The places of the records of each group with enough text, in order; the group with most text first."""
     sizes = tree.prose[tree.ends] - tree.prose[tree.starts]
     order = tree.parents.argsort(kind="stable")
-    children = tree.blocks[order]
-    parents, firsts = np.unique(tree.parents[order], return_index=True)
+    children, parents = tree.blocks[order], tree.parents[order]
     if not len(parents):
         return []
+    firsts = np.flatnonzero(np.concatenate(([True], parents[1:] != parents[:-1])))
     beside = np.add.reduceat(sizes[children], firsts) - np.maximum.reduceat(sizes[children], firsts)
     least, groups = max(LEAST_SHARE * int(tree.prose[-1]), 1), list[tuple[int, list[int]]]()
     bounds = [*firsts.tolist(), len(children)]
@@ -46,5 +48,9 @@ def record_groups(tree: TextTree) -> list[list[int]]:
 
 def name_of(element: Any) -> tuple[str, str]:
     """Tag and first class of an element, whatever its digits."""
-    first = next(iter((element.get("class") or "").split(None, 1)), "")
-    return element.tag, _DIGITS.sub("", first)
+    return element.tag, _first_of(element.get("class", "")[:MOST_NAME_CHARS])
+
+
+@lru_cache(maxsize=1024)  # siblings have the same
+def _first_of(classes: str) -> str:
+    return _DIGITS.sub("", next(iter(classes.split(None, 1)), ""))

@@ -13,7 +13,7 @@ from filters.segments.kinds import has_person, have_names_of_visitors, is_of_vis
 from filters.segments.names import SegmentKind
 from filters.segments.record_groups import name_of, record_groups
 from filters.segments.text_tree import TextTree, text_tree
-from filters.structure.page_lines import lines_of_parts
+from filters.structure.page_lines import Characters, lines_of_parts
 
 _NAME_CHARS = 60
 _LATER_PAGE = re.compile(r"(?:[?&](?:page|paged|pg|start|offset|st)=|/page[-/]?)(?:[2-9]|[1-9]\d)", re.I)
@@ -27,12 +27,12 @@ class RecordTexts(msgspec.Struct, frozen=True):
     lines: list[list[str]]
 
 
-def records_of(elements: Sequence[Any], marked: bytes, url: str) -> list[RecordTexts]:
+def records_of(elements: Sequence[Any], characters: Characters, url: str) -> list[RecordTexts]:
     """The records of a parsed page, by its elements in document order and its marked text: those with most text.
 
     Records of a smaller group count as such only if they have a name of visitors' text: authors have boxes, too.
     """
-    tree = text_tree(elements, marked)
+    tree = text_tree(elements, characters)
     found: list[RecordTexts] = []
     if tree is None:
         return found
@@ -74,7 +74,7 @@ def _with_others(tree: TextTree, places: Sequence[int], kind: SegmentKind) -> li
 
 def _lines_of(tree: TextTree, places: Sequence[int]) -> list[list[str]]:
     """The lines of each record in order of the page; an answer within a record is a record of its own."""
-    bounds, owners, around = [0], [0], list[tuple[int, int]]()
+    bounds, owners, around = list[int](), list[int](), list[tuple[int, int]]()
     records = 0
     for records, place in enumerate(_with_answers(tree, places), 1):
         begin, end = tree.span(place)
@@ -87,8 +87,8 @@ def _lines_of(tree: TextTree, places: Sequence[int]) -> list[list[str]]:
     while around:
         bounds.append(around.pop()[0])
         owners.append(around[-1][1] if around else 0)
-    sizes = np.diff([*bounds, len(tree.characters)])
-    return lines_of_parts(tree.characters, np.repeat(np.array(owners, np.uint32), sizes), records)
+    parts = np.repeat(np.array(owners[:-1], np.uint32), np.diff(bounds))
+    return lines_of_parts(tree.characters[bounds[0] : bounds[-1]], parts, records)
 
 
 def _with_answers(tree: TextTree, places: Sequence[int]) -> Iterator[int]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from filters.structure.page_lines import Characters, TextMark, characters_of
+from filters.structure.page_lines import Characters, TextMark
 
 Numbers = npt.NDArray[np.int64]
 
@@ -37,9 +37,8 @@ class TextTree(NamedTuple):
         return int(self.marks[self.starts[place]]), int(self.marks[self.ends[place]])
 
 
-def text_tree(elements: Sequence[Any], marked: bytes) -> TextTree | None:
+def text_tree(elements: Sequence[Any], characters: Characters) -> TextTree | None:
     """The tree of a page by its elements and its marked text; None for a page that has marks of its own."""
-    characters = characters_of(marked)
     marks = np.flatnonzero(characters >= TextMark.BLOCK)
     kinds = characters[marks]
     is_start = (kinds < TextMark.END_OF_NOSCRIPT) | (kinds > TextMark.END)
@@ -64,7 +63,7 @@ def text_tree(elements: Sequence[Any], marked: bytes) -> TextTree | None:
     is_silent |= (kinds == TextMark.LINK) & ~has_block
     silent = np.zeros(len(marks), np.int8)
     silent[starts[is_silent]], silent[ends[is_silent]] = 1, -1
-    inked = marks - np.arange(len(marks)) - np.flatnonzero(characters <= _BLANK).searchsorted(marks)
+    inked = marks - np.arange(len(marks)) - (characters <= _BLANK).cumsum(dtype=np.int32)[marks]
     gained = inked.copy()
     gained[1:] -= inked[:-1]
     gained[1:][silent.cumsum()[:-1] > 0] = 0

@@ -42,11 +42,11 @@ def features_of(
         first_at=page.first_at,
         structure=measured.structure,
         template_lines=likeness.template_lines,
-        segments=segments_of(measured, likeness, tokenizer),
+        segments=own_segments_of(measured, likeness, tokenizer),
     )
 
 
-def segments_of(measured: PageMeasures, likeness: Likeness, tokenizer: str) -> list[Segments]:
+def own_segments_of(measured: PageMeasures, likeness: Likeness, tokenizer: str) -> list[Segments]:
     """The segments of a page without the lines that earlier pages of its site have."""
     main, records = (np.frombuffer(marks, np.bool_) for marks in (likeness.known_main, likeness.known_records))
     return own_measured(measured.text, measured.segments, main, records, tokenizer)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from enum import IntEnum
 from itertools import pairwise
 from typing import Any
 
@@ -30,7 +29,7 @@ _RUNNING = (
 _WIDGETS = ("button", "head", "iframe", "math", "object", "option", "select", "svg", "textarea")
 
 
-class TextMark(IntEnum):
+class TextMark:
     """What begins or ends at a mark: a character of private use. All but the last four cut lines."""
 
     BLOCK = 0x10FFF0
@@ -54,7 +53,7 @@ _OWN_MARKS = re.compile("[\U0010ffc0-\U0010ffff]")  # with the same first bytes 
 _TEXT = "<xsl:apply-templates/>"
 
 
-def _template(pattern: str, start: TextMark, end: TextMark, inside: str = _TEXT) -> str:
+def _template(pattern: str, start: int, end: int, inside: str = _TEXT) -> str:
     return f'<xsl:template match="{pattern}">{chr(start)}{inside}{chr(end)}</xsl:template>'
 
 
@@ -112,9 +111,8 @@ def characters_of(visible: bytes) -> Characters:
     return np.frombuffer(visible.decode().encode("utf-32-le"), "<u4")
 
 
-def page_lines(visible: bytes) -> set[str]:
+def page_lines(characters: Characters) -> set[str]:
     """The different lines of a visible text, with single spaces."""
-    characters = characters_of(visible)
     pieces = set(_cut(characters[characters < TextMark.END]).split(_EDGE))
     return {line for piece in pieces if (line := " ".join(piece.split()))}
 

@@ -63,7 +63,7 @@ def compare(
     joined = join(log, runs, seed=request.seed, sample=request.sample)
     strata, sample = sample_of(log, joined, runs, request.sample)
     alone = joined.pages.only_in_a + joined.pages.only_in_b
-    differ = joined.flips or joined.changed_reasons or joined.other_class or alone
+    differ = joined.flips or joined.changed_reasons or joined.other_class or joined.other_text or alone
     is_many = alone > _OTHER_WINDOW_SHARE * (joined.pages.common + alone)
     sites = PairedSites(rows_a.rows, rows_b.rows)
     rules, only_in_a, only_in_b = _rule_changes(runs, joined)

@@ -121,6 +121,7 @@ class PageTable(msgspec.Struct, frozen=True, kw_only=True):
     only_in_a: int
     only_in_b: int
     other_class: int = 0  # of both_articles: by segments in one run, as a whole page in the other
+    other_text: int = 0  # of both_articles: the runs score different texts of the page
 
     @property
     def common(self) -> int:

@@ -1,12 +1,13 @@
 """Joins the verdicts of two runs on the fetch id: the 2x2 table, flips by rule, and the offsets of flips.
 
-Both topics have the pages of a site in the same partition, so partitions are joined one at a time. A verdict takes 20
-bytes: a 64-bit digest of its fetch id, its offset, and a code for the rules that failed. If a fetch has two verdicts,
-the newer one counts. If the newest verdict of a fetch is by another ruleset, the fetch is left out.
+Both topics have the pages of a site in the same partition, so partitions are joined one at a time. A verdict takes 28
+bytes: 64-bit digests of its fetch id and of the text to score, its offset, and a code for the rules that failed. If a
+fetch has two verdicts, the newer one counts. If the newest verdict of a fetch is by another ruleset, the fetch is left
+out.
 
-The digest includes the seed of the sample, so its order is a random order of the fetches that the seed reproduces. A
-sample takes the first flips in that order. Two fetches of a partition collide with a probability of n^2 / 2^65: 3 in
-10^8 for a million.
+That of a fetch id includes the seed of the sample, so its order is a random order of the fetches that the seed
+reproduces. A sample takes the first flips in that order. Two fetches of a partition collide with a probability of n^2 /
+2^65: 3 in 10^8 for a million.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ class VerdictJoin:
     other_verdicts: list[int] = field(default_factory=lambda: [0, 0])  # by other rulesets
     changed_reasons: int = 0  # dropped by both, by different rules
     other_class: int = 0  # kept by both, but not as the same class
+    other_text: int = 0  # kept by both, which score different texts
     both_judged: Counter[tuple[bool, bool]] = field(default_factory=Counter)  # (article in A, in B) -> fetches
 
     @property
@@ -94,6 +96,7 @@ class VerdictJoin:
             only_in_a=self.verdicts[0] - common.total(),
             only_in_b=self.verdicts[1] - common.total(),
             other_class=self.other_class,
+            other_text=self.other_text,
         )
 
 
@@ -103,6 +106,7 @@ class _Verdict(Record, frozen=True, kw_only=True):
     first_failed: str
     failed: tuple[str, ...] = ()
     digest: str
+    text_digest: str = ""
 
 
 class _Column(NamedTuple):
@@ -111,6 +115,7 @@ class _Column(NamedTuple):
     keys: NDArray[np.uint64]
     codes: NDArray[np.int32]
     offsets: NDArray[np.int64]
+    texts: NDArray[np.uint64]  # digest of the scored text; 0 = dropped
 
 
 def join(log: Log, runs: RunPair, *, seed: int, sample: int) -> VerdictJoin:
@@ -133,6 +138,8 @@ def join(log: Log, runs: RunPair, *, seed: int, sample: int) -> VerdictJoin:
         a, b = columns
         common, in_a, in_b = np.intersect1d(a.keys, b.keys, assume_unique=True, return_indices=True)
         codes_a, codes_b = a.codes[in_a], b.codes[in_b]
+        texts_a, texts_b = a.texts[in_a], b.texts[in_b]
+        joined.other_text += int(((texts_a != texts_b) & (texts_a > 0) & (texts_b > 0)).sum())
         pairs, numbers = np.unique(codes_a.astype(np.int64) << 32 | codes_b.astype(np.int64), return_counts=True)
         for pair, number in zip(pairs.tolist(), numbers.tolist(), strict=True):
             code_a, code_b = pair >> 32, pair & 0xFFFFFFFF
@@ -166,7 +173,7 @@ def fetch_key(fetch_id: str, seed: int) -> int:
 
 
 def _column(log: Log, topic: str, partition: int, digest: str, seed: int, known: dict[Outcome, int]) -> _Column:
-    keys, codes, offsets = array("Q"), array("i"), array("q")
+    keys, codes, offsets, texts = array("Q"), array("i"), array("q"), array("Q")
     for message, verdict in records_of(_Verdict, log.read(topic, partition)):
         key = fetch_key(verdict.id, seed)
         if message.key.endswith(b".invalid") and is_canary(message.key.decode(errors="replace")):
@@ -177,6 +184,9 @@ def _column(log: Log, topic: str, partition: int, digest: str, seed: int, known:
         is_own = verdict.digest == digest
         codes.append(known.setdefault((kept, failed), len(known)) if is_own else _OTHER)
         offsets.append(message.offset)
+        texts.append(xxhash.xxh3_64_intdigest(verdict.text_digest.encode()) if kept else 0)
     different, from_end = np.unique(np.array(keys, np.uint64)[::-1], return_index=True)
     last = len(keys) - 1 - from_end  # the newest verdict of a fetch
-    return _Column(different, np.array(codes, np.int32)[last], np.array(offsets, np.int64)[last])
+    return _Column(
+        different, np.array(codes, np.int32)[last], np.array(offsets, np.int64)[last], np.array(texts, np.uint64)[last]
+    )

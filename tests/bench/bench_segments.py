@@ -82,7 +82,7 @@ def main() -> None:
     more = {line["id"]: line for file in root.glob("*/gold.jsonl") for line in map(json.loads, file.open("rb"))}
     pages, texts = [], list[tuple[str, dict[str, Any], Features, bool]]()
     for page in folder.measured(MeasureSettings(workers=2, time_limit_s=120)):
-        judged = _judged(page.label, page.features, _is_human(page.label, more[page.label.id]))
+        judged = _judged(page.label, page.features, is_human(page.label, more[page.label.id]))
         pages.append(judged)
         if page.label.source == LEARNED_SOURCE:
             texts.append((page.label.id, more[page.label.id], page.features, judged.is_article))
@@ -95,7 +95,7 @@ def main() -> None:
     print_cost(folder, every)
 
 
-def _is_human(label: Label, gold: Mapping[str, Any]) -> bool:
+def is_human(label: Label, gold: Mapping[str, Any]) -> bool:
     return label.source in HUMAN_SOURCES or "1990" < (gold.get("publish_date") or "") < CHATGPT
 
 

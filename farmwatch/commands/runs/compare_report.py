@@ -103,6 +103,8 @@ def _counts(compared: Comparison) -> None:
     )
     if pages.other_class:
         put_wrapped(f"{pages.other_class} of the articles in both count by their segments in one of them only", "  ")
+    if pages.other_text:
+        put_wrapped(f"{pages.other_text} of the articles in both differ in the scored text", "  ")
 
 
 def _sites(compared: Comparison) -> None:

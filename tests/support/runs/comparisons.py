@@ -123,6 +123,7 @@ def made() -> Comparison:
             only_in_a=9,
             only_in_b=0,
             other_class=12,
+            other_text=31,
         ),
         sites=SiteCells(
             counts=[[360, 4, 20, 28, 0], [3, 749, 9, 10, 0], [8, 18, 37, 1, 0], [0, 5, 5, 883, 0], [0, 0, 0, 0, 0]]

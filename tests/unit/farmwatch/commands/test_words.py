@@ -95,6 +95,16 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "review label sample.jsonl --out labels.jsonl --operator ann --answers keys.txt",
         "review label bad.jsonl --out labels.jsonl",
     ],
+    "lab-clean": [
+        "lab clean pages.jsonl labelled --out cleaned --limit 2000",
+        "lab clean pages.jsonl --out cleaned --model model.bin",
+    ],
+    "lab-lm": [
+        "lab lm train pages.jsonl --out models --licence CC0-1.0",
+        "lab lm train queries.txt --out models --licence CC0-1.0",
+        "lab lm calibrate labelled --formula published",
+        "lab lm calibrate none",
+    ],
     "lab-measure": ["lab measure pages.jsonl --jobs 1", "lab measure bad.jsonl --jobs 1"],
     "pages": ["pages", "pages --where result=dropped --sort url --format csv", "pages none.test", "pages --sort name"],
     "review-panel": ["review panel make --sites 2 --seed 1", "review panel show", "review panel show --version 9"],

@@ -258,6 +258,29 @@ def test_a_page_that_counts_through_its_segments(farmwatch: Runner, tmp_path: Pa
     assert farmwatch("page", older.url, "--json", "--log", log).json["segments"] is None
 
 
+def test_a_rule_of_both_tables_fails_in_the_one_where_it_does(farmwatch: Runner, tmp_path: Path) -> None:
+    """`otherwise` has the same rule, and there the measure is unknown, or the rule is not in force."""
+    thread = _thread("forums/thread")
+    thread = msgspec.structs.replace(thread, measures={**thread.measures, "language_probability": 0.5})
+    extracted = 'extracted]\nthreshold = "ok"\n'
+    ruleset = tmp_path / "both.toml"
+    ruleset.write_text(
+        f'[rules.{extracted}[rules.language]\nthreshold = ["de"]\n[rules.min_tokens]\nthreshold = 9000\n'
+        f'[otherwise]\nscores = "segments"\n[otherwise.rules.{extracted}'
+        '[otherwise.rules.segment_words]\nthreshold = 1\non_unknown = "drop"\n[otherwise.rules.min_tokens]\n'
+        '[otherwise.rules.language]\nthreshold = ["de"]\nmin_probability = 0.9\n'
+    )
+    log = _log(tmp_path, [thread, judge(thread, load_ruleset(ruleset))])
+    lines = farmwatch("page", thread.url, "--ruleset", ruleset, "--log", log).out.splitlines()
+    said = [line.partition(" (")[0] for line in lines if line.startswith(("failed", "unknown", "not in"))]
+    assert said == [
+        "failed: language en",
+        f"failed: min_tokens {thread.measures['tokens']:g}",
+        "not in force: otherwise.min_tokens",
+        "unknown: otherwise.language",
+    ]
+
+
 def test_json_has_every_measure_by_name(farmwatch: Runner, tmp_path: Path) -> None:
     """Structure and quality measures by name, and the numbers of template lines; none of a record without them."""
     more: dict[str, Any] = {

@@ -27,7 +27,7 @@ from filters.settings import SITE_CAPS, MeasureSettings
 from filters.site_memory.measurer import Measurer
 from filters.site_memory.memory import Likeness
 from filters.structure import names as structure_names
-from filters.structure.page_lines import page_lines, visible_text
+from filters.structure.page_lines import characters_of, page_lines, visible_text
 
 SETTINGS = MeasureSettings()
 LIBRARIES = {"py3langid rensa": [True, True], "trafilatura justext lxml": [True, False], "resiliparse": [False, True]}
@@ -53,7 +53,9 @@ def test_measures_of_an_article(article: str) -> None:
     }
     assert {*found.measures, *Likeness().measures()} == PAGE_MEASURES
     assert found.outline == outline(found.text, SITE_CAPS.shingles_per_site)
-    assert found.lines == lines_of(found.text, page_lines(visible_text(parse(article))), SITE_CAPS.lines_per_site)
+    assert found.lines == lines_of(
+        found.text, page_lines(characters_of(visible_text(parse(article)))), SITE_CAPS.lines_per_site
+    )
     assert int(found.chunks().lengths.sum()) == len(found.text.encode())
     assert len(found.text_digest) == 32
     assert found.quality == measure_quality(found.text)

@@ -21,7 +21,7 @@ from filters.segments.records import RecordTexts, records_of
 from filters.segments.segments import MOST_CHARS, MOST_RECORDS, segments_of
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
-from filters.structure.page_lines import marked_text
+from filters.structure.page_lines import characters_of, marked_text
 from tests.support.pages.prose import PROSE
 
 URL = "https://site.example/here"
@@ -35,7 +35,7 @@ def english(number: int, words: int) -> str:
 
 
 def found(tree: Any) -> list[RecordTexts]:
-    return records_of(list(tree.iter()), marked_text(tree), URL)
+    return records_of(list(tree.iter()), characters_of(marked_text(tree)), URL)
 
 
 def comment(inside: object, name: str = "comment") -> str:
@@ -66,7 +66,9 @@ def steps(html: str) -> int:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        segments_of("\n".join(LINE.format(number) for number in range(50)), records_of(elements, marked, URL))
+        segments_of(
+            "\n".join(LINE.format(number) for number in range(50)), records_of(elements, characters_of(marked), URL)
+        )
     finally:
         sys.settrace(before)
     return count

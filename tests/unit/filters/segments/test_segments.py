@@ -47,7 +47,7 @@ class Part(NamedTuple):
 
 def records(html: str) -> list[RecordTexts]:
     tree = parse(html)
-    return records_of(list(tree.iter()), marked_text(tree), URL)
+    return records_of(list(tree.iter()), characters_of(marked_text(tree)), URL)
 
 
 def segments(html: str, text: str = "") -> list[Part]:

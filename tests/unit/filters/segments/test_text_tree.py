@@ -13,7 +13,7 @@ from filters.extraction.html_tree import parse
 from filters.segments.records import records_of
 from filters.segments.segments import own_segments, record_lines, segments_of
 from filters.segments.text_tree import TextTree, text_tree
-from filters.structure.page_lines import lines_of_parts, marked_text
+from filters.structure.page_lines import characters_of, lines_of_parts, marked_text
 
 WORDS = st.lists(st.sampled_from("abcdef"), max_size=30).map(lambda letters: " ".join(letter * 9 for letter in letters))
 TAGS = ["div class=comment", "div class='item x'", "li", "p", "a href=/x", "span", "form", "button", "noscript", "br"]
@@ -29,7 +29,7 @@ PAGES = st.lists(TREES, max_size=6).map(lambda trees: f"<html><body>{''.join(tre
 
 def tree_of(html: str) -> tuple[Any, TextTree]:
     root = parse(html)
-    tree = text_tree(list(root.iter()), marked_text(root))
+    tree = text_tree(list(root.iter()), characters_of(marked_text(root)))
     assert tree is not None
     return root, tree
 
@@ -52,7 +52,7 @@ def test_each_line_of_a_page_counts_at_most_as_often_as_it_is_there(html: str, d
     """Of any page, however records nest, no line is invented, none is in two records, and marked ones are left out."""
     root, tree = tree_of(html)
     whole = lines_of_parts(tree.characters, np.ones(len(tree.characters), np.uint32), 1)[0]
-    records = records_of(tree.elements, marked_text(root), "https://site.example/")
+    records = records_of(tree.elements, characters_of(marked_text(root)), "https://site.example/")
     if not records:
         return
     assert not Counter(line for group in records for of_one in group.lines for line in of_one) - Counter(whole)

@@ -11,7 +11,7 @@ from lxml import etree
 
 from filters.extraction.html_tree import MAX_DEPTH, parse
 from filters.structure.names import UNSEEN
-from filters.structure.page_lines import INLINE, page_lines, visible_bytes, visible_text
+from filters.structure.page_lines import INLINE, characters_of, page_lines, visible_bytes, visible_text
 
 CUT = "\x00"
 TAGS = st.sampled_from(["p", "div", "a", "b", "span", "li", "br", "td", "x-y", "svg:g", *UNSEEN])
@@ -23,7 +23,7 @@ TREES = st.recursive(
 
 
 def _lines(html: str) -> set[str]:
-    return page_lines(visible_text(parse(html)))
+    return page_lines(characters_of(visible_text(parse(html))))
 
 
 def walked(element: Any) -> str:
@@ -59,7 +59,9 @@ def test_lines_and_size_are_those_of_a_walk_and_the_tree_stays(trees: list[str])
     root = parse(f"<body>{''.join(trees)}</body>")
     before = etree.tostring(root)
     visible, text = visible_text(root), walked(root)
-    assert page_lines(visible) == {line for piece in text.split(CUT) if (line := " ".join(piece.split()))}
+    assert page_lines(characters_of(visible)) == {
+        line for piece in text.split(CUT) if (line := " ".join(piece.split()))
+    }
     assert visible_bytes(visible) == len(re.sub(f"[ \n\t\r{CUT}]", "", text).encode())
     assert etree.tostring(root) == before
 

@@ -108,6 +108,22 @@ def test_an_article_that_counts_by_its_segments_is_no_equal_one(log: Log) -> Non
     assert compared(log, A, A).pages.other_class == 0
 
 
+def test_an_article_of_which_another_text_is_scored_is_no_equal_one(log: Log) -> None:
+    """Kept by the segments of all kinds or of posts alone: a page with a teaser, too, is counted."""
+    words = f'{EXTRACTED}[rules.segment_words]\nthreshold = 50\non_unknown = "drop"\n'
+    head = 'scores = "segments"\n'
+    rulesets = parse_ruleset(f"{head}{words}", "all"), parse_ruleset(f'{head}kinds = ["post"]\n{words}', "posts")
+    post, teaser = Segments("post", "div", ["A post"], words=50), Segments("teaser", "li", ["A teaser"], words=50)
+    pages = [page(0, segments=[post]), page(1, segments=[post, teaser]), page(2, segments=[teaser])]
+    put_features(log, pages)
+    for name, ruleset in zip((A, B), rulesets, strict=True):
+        put_run(log, name, ruleset, pages, SITES)
+    for found in (compared(log), compared(log, B, A)):
+        table = found.pages
+        assert (table.both_articles, table.other_class, table.other_text, found.identical) == (2, 0, 1, False)
+    assert compared(log, A, A).pages.other_text == 0
+
+
 def test_the_reverse_comparison_mirrors_all_flips(log: Log) -> None:
     """Comparing B with A: pages thrown out are let in, by the same rules, and every difference changes its sign."""
     two_runs(log, sites={"a.example": "llm"})

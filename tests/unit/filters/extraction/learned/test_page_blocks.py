@@ -12,7 +12,7 @@ from filters.extraction.blocks import JOINED, BlockKind
 from filters.extraction.html_tree import ParseFailed, parse
 from filters.extraction.learned.page_blocks import UNREAD, PageBlocks, page_blocks
 from filters.extraction.main_text import read
-from filters.structure.page_lines import page_lines, visible_text
+from filters.structure.page_lines import characters_of, page_lines, visible_text
 from tests.support.pages.extraction_peer import gold_pages
 
 
@@ -112,7 +112,7 @@ def test_the_lines_are_those_that_the_page_has(parts: list[str]) -> None:
     """Another way to cut a page, by a stylesheet, gives the same lines; subtrees are ranges of places."""
     tree = parse(f"<html><body><div>{''.join(parts)}</div></body></html>")
     found = page_blocks(tree)
-    assert (set(found.lines) if found else set()) == page_lines(visible_text(tree))
+    assert (set(found.lines) if found else set()) == page_lines(characters_of(visible_text(tree)))
     if found:
         for place, last in enumerate(found.last):
             inside = {place}
@@ -141,4 +141,8 @@ def test_real_pages_keep_their_visible_text(shared: Path) -> None:
         assert found is not None
         for element in list(tree.iter(*UNREAD)):
             element.drop_tree()
-        assert page_lines(visible_text(tree)) <= set(found.lines) <= page_lines(visible_text(parse(page.html)))
+        assert (
+            page_lines(characters_of(visible_text(tree)))
+            <= set(found.lines)
+            <= page_lines(characters_of(visible_text(parse(page.html))))
+        )
