@@ -2,8 +2,8 @@
 
     python -m tests.bench.bench_extractors [REPORT.json]
 
-Needs the labelled pages (FARMWATCH_TEST_DATA) and an hour: `blocks` is trained 17 times, and the article model that
-`auto` asks 12 times, so that none learned from the domain of a page whose text it finds. The report is
+Needs the labelled pages (FARMWATCH_TEST_DATA) and an hour: `blocks` and the article model that `auto` asks
+are trained 12 times, so that none learned from the domain of a page whose text it finds. The report is
 docs/explanation/extraction.json, whose tables tests/tools/extraction_tables.py makes. A tool that is not installed has
 no row; rs-trafilatura has no wheels.
 """
@@ -45,7 +45,7 @@ from scoring.statistics.rounding import SCORE_DIGITS, each_float, significant
 from stream.text.registrable_domain import registrable_domain
 from tests.bench.timing import labelled_pages_folder
 from tests.support.pages.extraction_peer import bare_text
-from tests.tools.extraction_tables import BARE, WITH_DRAGNET, Report, tables
+from tests.tools.extraction_tables import BARE, Report, tables
 from tests.tools.generated import document
 from tests.tools.ruleset_tables import SOURCES
 
@@ -72,7 +72,6 @@ def main() -> None:
     unlearned = {page.label for page in pages} - {page.label for page in learned}
     texts["blocks"] = {label: left_out[label] for label in unlearned}
     texts["blocks"] |= texts_out_of_fold(folder, learned, settings)
-    texts[WITH_DRAGNET] = texts_out_of_fold(folder, pages, settings)
     models, probabilities = _ArticleModels(measured, pages), dict[Label, float]()
     folds = fold_of([page.domain for page in pages], FOLDS).tolist()
     for fold in range(FOLDS):

@@ -27,7 +27,6 @@ from tests.tools.generated import document, renewed
 
 COMMAND = "python -m tests.tools.extraction_tables docs"
 BARE = "bare Trafilatura, recall"
-WITH_DRAGNET = "blocks that learned from dragnet, too"
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
