@@ -1,6 +1,6 @@
 """Every labelled page by each extractor: F1 by source, and the CPU time of finding the text of a page.
 
-    python -m tests.bench.bench_extractors [REPORT.json]
+    OMP_NUM_THREADS=1 python -m tests.bench.bench_extractors [REPORT.json]
 
 Needs the labelled pages (FARMWATCH_TEST_DATA) and an hour: `blocks` and the article model that `auto` asks
 are trained 12 times, so that none learned from the domain of a page whose text it finds. The report is

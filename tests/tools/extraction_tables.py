@@ -2,7 +2,7 @@
 
 The report docs/explanation/extraction.json is that of
 
-    python -m tests.bench.bench_extractors docs/explanation/extraction.json
+    OMP_NUM_THREADS=1 python -m tests.bench.bench_extractors docs/explanation/extraction.json
 
 and the model that ships, filters/extraction/learned/blocks.json, that of
 
