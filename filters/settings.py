@@ -38,6 +38,9 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     extractor_model: str = ""
     """Trained model for the extractors `blocks` and `auto`, a file DIGEST.json; empty: the model that ships (epoch). Of
     the stages only MEASURE reads the file."""
+    perplexity_model: str = ""
+    """N-gram model of the measures `unlikely_share` and `surprisal_median`, `english` or a file DIGEST.ngrams; empty:
+    they are not measured (epoch)."""
     max_html_bytes: PositiveBytes = 2 * 1024**2
     """Decoded bytes read of a page; of a larger one, the first part is extracted and `html_cut` is measured (epoch)."""
     max_elements: PositiveCount = 50_000

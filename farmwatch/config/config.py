@@ -39,7 +39,7 @@ _FILES = (  # settings that are paths
     *("canary.file", "crawl.warc_folder", "kafka.client.ssl_*file", "log.state_folder", "measure.extractor_model"),
     *("rate.review", "score.weights", "search.*key_file", "tally.deciles"),
 )
-_NAMES_OR_FILES = ("judge.ruleset", "score.thresholds.*")
+_NAMES_OR_FILES = ("judge.ruleset", "measure.perplexity_model", "score.thresholds.*")
 _MODELS = ("score.pair.observer", "score.pair.performer")  # hub ids or folders
 
 
@@ -119,7 +119,7 @@ def _beside(folder: Path, path: str, value: Any) -> Any:
         any(fnmatchcase(path, pattern) for pattern in _FILES)
         or (
             any(fnmatchcase(path, of) for of in _NAMES_OR_FILES)
-            and ("/" in value or value.endswith((".toml", ".json")))
+            and ("/" in value or value.endswith((".toml", ".json", ".ngrams")))
         )
         or (path in _MODELS and (value.startswith(".") or os.path.isdir(folder / value)))  # noqa: PTH112  # raises nothing
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -22,7 +23,7 @@ from filters.measure.workers import ExtractionPool
 from filters.quality.names import TextName
 from filters.rules.judgement import judge, judge_and_text, scored_text
 from filters.rules.kinds import Rule
-from filters.rules.ruleset import Ruleset
+from filters.rules.ruleset import Fluent, Ruleset
 from filters.segments.names import OF_SITE
 from filters.settings import SITE_CAPS, MeasureSettings
 from filters.site_memory.measurer import Measurer
@@ -32,6 +33,14 @@ from scoring.stages.score import score_of
 from stream.schema.records import Features, Score, Verdict
 from stream.schema.vocabulary import KEPT, PageClass
 from stream.text.user_errors import FarmwatchError
+
+
+class ShownSentence(NamedTuple):
+    """A sentence with the white space after it; `is_unlikely`: it is not scored."""
+
+    text: str
+    perplexity: float | None  # None = no word
+    is_unlikely: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,7 @@ class PageExplanation:
     scored: str  # TextName of the scored text; "" = unknown
     scored_text: str  # "" = unknown
     counted: Sequence[str]  # kinds of segments that the ruleset scores; empty = none, or unknown
+    sentences: Sequence[ShownSentence]  # of a main text whose unlikely sentences are not scored
     repeats: Repeats | None = None
     differs: str = ""  # why the repeats differ from the recorded share; "" = they do not
 
@@ -118,7 +128,7 @@ def _explanation(
     if is_given:
         counted = [kind for table in ruleset.tables.values() for kind in table.kinds]
         scores = TextName.SEGMENTS if verdict.verdict == PageClass.SEGMENTS else ruleset.scores
-        name, text = scores, scored_text(features, scores, counted)[0]
+        name, text = scores, scored_text(features, scores, counted, ruleset.fluent)[0]
     return PageExplanation(
         features,
         verdict,
@@ -130,6 +140,7 @@ def _explanation(
         scored=name,
         scored_text=text,
         counted=counted,
+        sentences=_sentences(features.text, ruleset.fluent) if is_given and ruleset.fluent else (),
         **evidence,
     )
 
@@ -147,8 +158,15 @@ def _score(records: PageRecords, verdict: Verdict, detector_identity: Callable[[
 
 def _text_of(features: Features, digest: str) -> tuple[str, str]:
     """Name and content of the text with this digest; "" if no text has it, as of a dropped page."""
-    texts = ((name, *scored_text(features, name)) for name in TextName)
+    texts = ((name, *scored_text(features, name)) for name in TextName if name != TextName.FLUENT)
     return next(((name, text) for name, text, text_digest in texts if text_digest == digest), ("", ""))
+
+
+def _sentences(text: str, fluent: Fluent) -> list[ShownSentence]:
+    found = fluent.model.surprisals(text)
+    bounds = pairwise(found.bounds.tolist())
+    marks = zip(bounds, found.perplexities(), found.above(fluent.limit).tolist(), strict=True)
+    return [ShownSentence(text[start:end], perplexity, is_unlikely) for (start, end), perplexity, is_unlikely in marks]
 
 
 def _share_difference(repeats: Repeats, features: Features, settings: MeasureSettings) -> str:

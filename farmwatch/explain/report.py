@@ -26,6 +26,7 @@ TEXTS = {  # name -> description of a text
     "nopunc": "main text without lines that end without punctuation",
     "own": "main text without template lines",
     "segments": "joined text of the segments that count",
+    "fluent": "main text without unlikely sentences",
     "": "another text",
 }
 PATHS = {  # extraction paths in words

@@ -62,6 +62,10 @@ def feature_epoch(
         meaning["model"] = model_digest(settings.extractor_model)
     if EXTRACTORS[settings.extractor].otherwise:
         meaning["article_model"] = shipped_model().digest
+    if settings.perplexity_model:
+        from filters.perplexity.model import model_digest as ngrams_digest  # numpy, rarely needed
+
+        meaning["ngrams"] = ngrams_digest(settings.perplexity_model)
     return xxhash.xxh3_64_hexdigest(msgspec.json.encode(meaning, order="deterministic"))[:12]
 
 
@@ -86,4 +90,6 @@ def epoch_settings(settings: MeasureSettings) -> dict[str, str]:
     }
     if EXTRACTORS[settings.extractor].takes_model:
         changed["measure.extractor_model"] = settings.extractor_model or f"{model_digest('')}.json"
+    if settings.perplexity_model:
+        changed["measure.perplexity_model"] = settings.perplexity_model
     return changed

@@ -53,7 +53,8 @@ class PageMeasures(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 
     `measures`: tokens (whitespace words), chars (of all blocks), link_code_share, language, language_probability,
     url_path (path and query), simhash (16 hexadecimal digits), expected_f1 of the extractor `blocks`, first_article of
-    `auto`, and html_cut, 1 for a page of which only the first part was read; None = unknown. `quality`: see
+    `auto`, unlikely_share and surprisal_median by an n-gram model, and html_cut, 1 for a page of which only the first
+    part was read; None = unknown. `quality`: see
     `filters.quality.measures`; empty for a page without a main text. `structure`: values in the order of
     `filters.structure.names.MEASURES`; empty for a page that was not parsed. `chunk_ids` are little-endian uint64,
     `chunk_lengths` uint16 bytes.
@@ -119,6 +120,10 @@ def measure(
         some["expected_f1"] = round(extracted.expected_f1, 3)
     if extracted.first_article is not None:
         some["first_article"] = extracted.first_article
+    if settings.perplexity_model:
+        from filters.perplexity.measures import perplexity_measures  # rarely needed
+
+        some |= perplexity_measures(extracted.text, settings.perplexity_model)
     language, probability = identify(extracted.text)
     chunks = chunk(data)
     outlined = outline(extracted.text, SITE_CAPS.shingles_per_site)

@@ -33,6 +33,10 @@ Loader = Callable[[MeasureSettings, bytes], Callable[[P], PageMeasures]]
 
 def first_frame(settings: MeasureSettings) -> bytes:
     """What a worker gets first. Raises BadModel."""
+    if settings.perplexity_model:
+        from filters.perplexity.model import load_model  # rarely needed
+
+        load_model(settings.perplexity_model)
     model = model_bytes(settings.extractor_model) if EXTRACTORS[settings.extractor].takes_model else b""
     return msgspec.msgpack.encode((settings, model))
 

@@ -28,10 +28,8 @@ import numpy.typing as npt
 
 from filters.errors import BadModel
 from filters.perplexity.model_file import SUFFIX, Card, Tables, decoded, digest_in, digest_of, mapped, sums_by_beginning
+from filters.perplexity.names import SHIPPED
 from filters.perplexity.words import START, Flags, Hashes, Places, key_of, places_of, sentences_of, shifted
-
-SHIPPED = "english"
-"""Name of the model in the package."""
 
 _UNITS = 4096  # of a bit
 _DIGITS = 4  # of a perplexity
@@ -66,6 +64,11 @@ class Surprisals(NamedTuple):
             float(f"{2 ** (units / words / _UNITS):.{_DIGITS}g}") if words else None
             for units, words in zip(self.units.tolist(), self.words.tolist(), strict=True)
         ]
+
+    def bits(self) -> npt.NDArray[np.float64]:
+        """The mean surprisal of each sentence's words in bits; 0 for a sentence without a word."""
+        bits: npt.NDArray[np.float64] = self.units / np.maximum(self.words, 1) / _UNITS
+        return bits
 
 
 class NgramModel:
@@ -131,6 +134,12 @@ def shipped_model() -> NgramModel:
     """The model of the package."""
     with resources.as_file(resources.files("filters.perplexity").joinpath(f"{SHIPPED}{SUFFIX}")) as path:
         return read_model(mapped(path), SHIPPED)
+
+
+@cache  # asked for each page
+def model_digest(name_or_path: str) -> str:
+    """The digest of the shipped model, or of a file by its name. Raises BadModel."""
+    return shipped_model().digest if name_or_path == SHIPPED else digest_in(Path(name_or_path))
 
 
 def load_model(name_or_path: str, folder: Path = _HERE) -> NgramModel:

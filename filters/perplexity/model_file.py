@@ -52,7 +52,7 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     sentences: int = 0
 
 
-class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class NgramHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Beside the card: n-grams of each length; the share of unknown words, and how many of them share it."""
 
     version: int
@@ -65,7 +65,7 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 class Tables(NamedTuple):
     """The content of a file: keys and shares of words, bigrams, and trigrams if there are any."""
 
-    header: Header
+    header: NgramHeader
     keys: tuple[Keys, ...]
     shares: tuple[Shares, ...]
 
@@ -144,12 +144,12 @@ def _padded(length: int) -> int:
     return -(-length // 8) * 8
 
 
-def _header(data: bytes, where: str) -> Header:
+def _header(data: bytes, where: str) -> NgramHeader:
     try:
         its = msgspec.json.decode(data, type=_Version).version
         if its != VERSION:
             raise BadModel(f"{where}: version {its} of a model, this farmwatch reads {VERSION}", case="outdated")
-        header = msgspec.json.decode(data, type=Header)
+        header = msgspec.json.decode(data, type=NgramHeader)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadModel(f"{where}: damaged in its header: {error}") from None
     if len(header.counts) not in (2, 3) or not all(0 < count < _MOST_NGRAMS for count in header.counts):

@@ -13,6 +13,7 @@ class TextName(StrEnum):
     NOPUNC = "nopunc"  # without the lines that end without punctuation
     OWN = "own"  # without template lines
     SEGMENTS = "segments"  # of the kinds that the ruleset counts
+    FLUENT = "fluent"  # without the sentences that an n-gram model finds too unlikely
 
 
 TEXTS = (TextName.MAIN, TextName.C4, TextName.NOPUNC, TextName.OWN)

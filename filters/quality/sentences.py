@@ -17,8 +17,8 @@ _SURE_ENDS = tuple(re.compile(mark + AFTER_MARK) for mark in (r"\.(?<=[a-z]{5}\.
 """Ends without an abbreviation: full stops after a longer word than any of TITLES, and other marks. Each begins with
 one character, which makes the search faster."""
 
-_LINE_END = re.compile(r"\n\s*+(?!\Z)")
 _ANY_END = re.compile(r"[.!?…]" + AFTER_MARK)
+_LINE_END = re.compile(r"\n\s*+")
 
 _OTHER_END = re.compile(r"\.(?<![a-z]{5}\.)" + AFTER_MARK)
 _TITLES = """
@@ -51,9 +51,9 @@ def count_sentences(text: str) -> int:
 
 
 def sentence_starts(text: str) -> list[int]:
-    """The places where sentences start; together the sentences cover the text. The start of a line is one."""
+    """The places where sentences start: the first is 0, and each begins a line or follows the end of another."""
     starts = [end.end() for end in _ANY_END.finditer(text) if ends_sentence(text, end)]
-    starts += [line.end() for line in _LINE_END.finditer(text)]
+    starts += [line.end() for line in _LINE_END.finditer(text, 0, len(text.rstrip()))]
     starts.append(0)
     starts.sort()
     return starts

@@ -7,12 +7,14 @@ ruleset's policy decides.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from filters.articles.model import ArticleModel, Logits
 from filters.extraction.blocks import listed_chars
+from filters.perplexity.names import UNLIKELY, PerplexityMeasure
 from filters.quality.names import LANGUAGES, LEAST_SEGMENT_WORDS, PAGE_MEASURES
-from filters.rules.kinds import Facts, Rule, RuleKind, Value
+from filters.rules.kinds import MOST, Facts, Rule, RuleKind, Value
 from filters.rules.published import QUALITY_RULES
 from filters.rules.url_patterns import OTHER
 from filters.structure.names import MEASURES as STRUCTURE
@@ -20,10 +22,12 @@ from stream.schema.records import Segments
 
 RULES_VERSION = 4
 """Version of the rules' code; part of a ruleset's digest. Raise it with every change of the rules, of `judgement`, of
-`c4.clean`, `punctuated_text` or `own_text` (JUDGE runs them for `scores`) that may change a verdict or the scored text.
+`c4.clean`, `punctuated_text`, `own_text` or `fluent_text` (JUDGE runs them for `scores`) that may change a verdict or
+the scored text.
 """
 
 _FLAT_PATHS = ("fallback", "plain")  # extraction paths of flat text, without lists and tables
+_PERPLEXITY = "Fernández-Pichel et al. 2023"
 _BLOCK_CHARS, _MODEL = frozenset({"block_chars"}), frozenset({"model"})
 
 
@@ -82,6 +86,10 @@ def _kind(of: str, op: str, what: str, measure: Callable[[Facts, Rule], Value] |
         measure=measure or (lambda facts, _: facts.measures.get(of)),
         **{"of": of, "op": op, "what": what, "source": "users' notes", **more},
     )
+
+
+def _perplexity(name: PerplexityMeasure, facts: Facts, _: Rule) -> Value:
+    return facts.measures.get(name)
 
 
 def _segment_words(facts: Facts, _: Rule) -> Value:
@@ -215,6 +223,13 @@ RULES: dict[str, RuleKind] = {
         fields=_MODEL,
         source="",
     ),
+    **{
+        f"max_{name}": _kind(name, "<=", what, partial(_perplexity, name), high=high, source=_PERPLEXITY)
+        for name, what, high in (
+            (PerplexityMeasure.UNLIKELY_SHARE, f"sentences with a perplexity above {UNLIKELY:,.0f} / sentences", 1),
+            (PerplexityMeasure.SURPRISAL_MEDIAN, "median of the sentences' mean bits a word", MOST),
+        )
+    },
     "segment_words": _kind(
         "segment_words", ">=", "whitespace words of the segments that count", _segment_words, whole=True, source=""
     ),

@@ -8,7 +8,7 @@ import xxhash
 
 from filters.quality.names import TextName
 from filters.rules.kinds import NO_LOGITS, Facts, ModelLogits
-from filters.rules.ruleset import Ruleset
+from filters.rules.ruleset import Fluent, Ruleset
 from filters.segments.names import OF_SITE
 from stream.schema.records import Features, RuleOutcome, Verdict
 from stream.schema.vocabulary import PageClass
@@ -36,7 +36,7 @@ def judge_and_text(
         kept_by = None if failed_too else ruleset.otherwise
         failed += [name for name in failed_too if name not in failed]
     if kept_by:
-        text, digest = scored_text(features, kept_by.scores, kept_by.kinds)
+        text, digest = scored_text(features, kept_by.scores, kept_by.kinds, kept_by.fluent)
         kind = PageClass.SEGMENTS if kept_by.scores == TextName.SEGMENTS else PageClass.ARTICLE
     else:
         text, digest = "", features.text_digest if ruleset.scores == TextName.MAIN else ""
@@ -82,7 +82,9 @@ def _outcomes(features: Features, ruleset: Ruleset, logits: ModelLogits) -> tupl
     return outcomes, failed
 
 
-def scored_text(features: Features, scores: TextName, kinds: Sequence[str] = OF_SITE) -> tuple[str, str]:
+def scored_text(
+    features: Features, scores: TextName, kinds: Sequence[str] = OF_SITE, fluent: Fluent | None = None
+) -> tuple[str, str]:
     """A text of a page and its digest; of segments, those of these kinds. Unknown template lines count as its own."""
     if scores == TextName.SEGMENTS:
         from filters.segments.segments import segment_text  # rarely needed
@@ -97,6 +99,10 @@ def scored_text(features: Features, scores: TextName, kinds: Sequence[str] = OF_
         from filters.quality.lines import punctuated_text  # rarely needed
 
         text = punctuated_text(features.text)
+    elif fluent is not None:
+        from filters.perplexity.fluent import fluent_text  # rarely needed
+
+        text = fluent_text(features.text, fluent.model, fluent.limit)
     elif scores == TextName.OWN and features.template_lines:
         from filters.duplicates.lines import own_text  # rarely needed
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 import xxhash
@@ -19,6 +19,8 @@ from msgspec import UNSET, Meta, UnsetType
 from filters.articles.model import SHIPPED, ArticleModel, load_model, read_model
 from filters.errors import BadModel, BadRuleset
 from filters.extraction.blocks import Definition
+from filters.perplexity.names import SHIPPED as SHIPPED_NGRAMS
+from filters.perplexity.names import UNLIKELY
 from filters.quality.names import TEXTS, TextName
 from filters.rules.catalogue import RULES, RULES_VERSION
 from filters.rules.kinds import MOST, Check, Rule
@@ -27,12 +29,25 @@ from filters.segments.names import OF_SITE, SegmentKind
 from stream.text.toml import as_toml, printable, quoted, read_toml
 from stream.text.wording import nearest
 
+if TYPE_CHECKING:  # it imports numpy
+    from filters.perplexity.model import NgramModel
+
 MOST_BYTES = 1024 * 1024  # of a ruleset's file, with its article models
 _MODELS = "\n[models]  # stored with the ruleset\n"
 _MOST_SHOWN = 20  # mistakes listed per file
 _LONG = 100  # characters of a name in a message
 
 T = TypeVar("T")
+
+
+class Fluent(NamedTuple):
+    """Which sentences of the scored text stay, and whether a detector that divides by perplexity may read it."""
+
+    model: NgramModel
+    limit: float  # perplexity
+    allow_perplexity: bool
+    name: str  # of the model in the file
+    path: Path | None  # None = the model that ships
 
 
 @dataclass(frozen=True)
@@ -52,14 +67,17 @@ class Ruleset:
     source: str = ""
     own_models: tuple[tuple[str, ArticleModel], ...] = ()  # with their names in `source`
     otherwise: Ruleset | None = None
+    fluent: Fluent | None = None
 
     @property
     def stored(self) -> str:
-        """The text that a run keeps: complete without the files of its article models."""
-        if not self.own_models:
+        """The text that a run keeps: complete but for an n-gram model, whose path it has."""
+        models = {name: msgspec.json.encode(model).decode() for name, model in self.own_models}
+        if self.fluent and self.fluent.path:
+            models[self.fluent.name] = str(self.fluent.path)
+        if not models:
             return self.source
-        models = ((name, msgspec.json.encode(model).decode()) for name, model in self.own_models)
-        return self.source + _MODELS + "".join(f"{quoted(name)} = {quoted(text)}\n" for name, text in models)
+        return self.source + _MODELS + "".join(f"{quoted(name)} = {quoted(text)}\n" for name, text in models.items())
 
     @property
     def tables(self) -> dict[str, Ruleset]:
@@ -83,7 +101,11 @@ class Ruleset:
     @cached_property
     def fields(self) -> Mapping[str, str]:
         fields = {"blocks": self.blocks.value, "reads": self.reads.value, "scores": self.scores.value}
-        return {**fields, "kinds": ", ".join(sorted(self.kinds))} if self.kinds else fields
+        if self.kinds:
+            fields["kinds"] = ", ".join(sorted(self.kinds))
+        if self.fluent:
+            fields["fluent"] = f"perplexity <= {self.fluent.limit:g} by {self.fluent.model.digest}"
+        return fields
 
     @cached_property
     def digest(self) -> str:
@@ -167,6 +189,12 @@ class _RuleTable(msgspec.Struct):
     text: TextName | None = None
 
 
+class _FluentTable(msgspec.Struct):
+    limit: Annotated[float, Meta(gt=1, le=MOST)] = UNLIKELY
+    model: str = SHIPPED_NGRAMS
+    allow_perplexity: bool = False
+
+
 class _File(msgspec.Struct):
     """A ruleset's file, or its table `otherwise`; the rules are read one by one."""
 
@@ -177,6 +205,7 @@ class _File(msgspec.Struct):
     kinds: list[SegmentKind] | UnsetType = UNSET
     rules: dict[str, Any] = {}
     otherwise: dict[str, Any] = {}
+    fluent: dict[str, Any] | UnsetType = UNSET
     models: dict[str, str] = {}  # of a stored ruleset
 
 
@@ -208,7 +237,14 @@ def parse_ruleset(source: str, name: str, where: str = "", folder: Path | None =
 
     mistakes: list[str] = []
     rules, kinds = _rules(file, model_of, mistakes)
-    otherwise = None
+    otherwise, fluent = None, None
+    if file.scores == TextName.FLUENT:
+        try:
+            fluent = _fluent(file.fluent or {}, file.models, folder or Path())
+        except (ValueError, BadModel) as error:
+            mistakes.append(f"fluent: {error}")
+    elif file.fluent is not UNSET:
+        mistakes.append('the table fluent needs scores = "fluent"')
     if other is not None:
         theirs: list[str] = []
         otherwise = Ruleset(name, "", other.blocks, *_rules(other, model_of, theirs), other.reads, other.scores)
@@ -222,7 +258,20 @@ def parse_ruleset(source: str, name: str, where: str = "", folder: Path | None =
     if mistakes:
         raise BadRuleset("\n".join(f"{where}: {mistake}" for mistake in mistakes[:_MOST_SHOWN]))
     text, models = source.partition(_MODELS)[0], tuple(own.items())
-    return Ruleset(name, file.description, file.blocks, rules, kinds, file.reads, file.scores, text, models, otherwise)
+    return Ruleset(
+        *(name, file.description, file.blocks, rules, kinds, file.reads, file.scores, text, models, otherwise, fluent)
+    )
+
+
+def _fluent(fields: dict[str, Any], stored: Mapping[str, str], folder: Path) -> Fluent:
+    """Read the table and its model. Raises ValueError, BadModel."""
+    from filters.perplexity.model import load_model as load_ngrams  # numpy, rarely needed
+
+    table = _converted(fields, _FluentTable, _FluentTable.__struct_fields__)
+    if table.model == SHIPPED_NGRAMS:
+        return Fluent(load_ngrams(table.model), table.limit, table.allow_perplexity, table.model, None)
+    path = (folder / stored.get(table.model, table.model)).resolve()
+    return Fluent(load_ngrams(str(path)), table.limit, table.allow_perplexity, table.model, path)
 
 
 def _rules(
@@ -240,8 +289,8 @@ def _rules(
             mistakes.append(f"rule {rule}: {error}" if rule in RULES else str(error))
     if not mistakes and (not rules or rules[0].name != "extracted" or rules[0].threshold is None):
         mistakes.append('the first rule has to be [rules.extracted] with threshold = "ok"')
-    if file.reads == TextName.SEGMENTS:
-        mistakes.append(f"reads: segments are not read by rules; known: {', '.join(TEXTS)}")
+    if file.reads not in TEXTS:
+        mistakes.append(f"reads: {file.reads.value} is not read by rules; known: {', '.join(TEXTS)}")
     if file.kinds == []:
         mistakes.append("kinds is empty: name kinds, or leave it out")
     elif file.kinds and not scores_segments:
@@ -262,8 +311,8 @@ def _rule(name: str, table: Any, model_of: Callable[[str], ArticleModel]) -> Rul
         raise ValueError(f"unknown rule {printable(name, _LONG)!r}{_near(name, RULES)}")
     kind = RULES[name]
     read = _converted(table, _RuleTable, ("threshold", "on_unknown", *kind.fields))
-    if read.text == TextName.SEGMENTS:
-        raise ValueError(f"text: segments are not read by rules; known: {', '.join(TEXTS)}")
+    if read.text is not None and read.text not in TEXTS:
+        raise ValueError(f"text: {read.text.value} is not read by rules; known: {', '.join(TEXTS)}")
     if read.threshold is not None and (refusal := kind.refusal(read.threshold)):
         raise ValueError(f"threshold {refusal}")
     if "block_chars" in kind.fields and not read.block_chars:

@@ -1,13 +1,11 @@
 """Groups of pages by their tags: k-means on tag ratios, or on these in fewer dimensions.
 
-The ratios are the number of each tag by that of all tags, with mean 0 and deviation 1. k-means starts as k-means++
-(D. Arthur and S. Vassilvitskii, SODA 2007), and the best of several starts is kept.
+The ratios are the number of each tag by that of all tags, with mean 0 and deviation 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +18,7 @@ Ints = NDArray[np.intp]
 TAGS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "li", "table", "a", "div", "br", "strong", "em")
 """The tags of the published code."""
 CLUSTERS, DIMENSIONS = 3, 8
-_STARTS, _STEPS = 30, 300
+_STARTS = 300  # of k-means, of which the best is kept
 _PERPLEXITY, _MOST_PAGES = 30, 1000  # exact t-SNE takes time with the square of the pages
 
 
@@ -41,8 +39,8 @@ def principal(rows: Floats, dimensions: int = DIMENSIONS) -> Floats:
 
 
 def neighbours(rows: Floats, dimensions: int = DIMENSIONS) -> Floats | None:
-    """The rows by exact t-SNE; None without scikit-learn, and for pages too few or too many."""
-    if find_spec("sklearn") is None or not _PERPLEXITY < len(rows) <= _MOST_PAGES:
+    """The rows by exact t-SNE, None for pages too few or too many; needs scikit-learn."""
+    if not _PERPLEXITY < len(rows) <= _MOST_PAGES:
         return None
     from sklearn.manifold import TSNE
 
@@ -50,28 +48,9 @@ def neighbours(rows: Floats, dimensions: int = DIMENSIONS) -> Floats | None:
     return np.asarray(placed, np.float64)
 
 
-def k_means(rows: Floats, clusters: int = CLUSTERS, seed: int = 0) -> Ints:
-    """The cluster of each row, the largest cluster first."""
-    rng, best, least = np.random.default_rng(seed), np.zeros(len(rows), np.intp), np.inf
-    for _ in range(_STARTS):
-        centres = rows[[rng.integers(len(rows))]]
-        while len(centres) < min(clusters, len(rows)):
-            nearest = _distances(rows, centres).min(1)
-            total = nearest.sum()
-            chance = nearest / total if total > 0 else None
-            centres = np.concatenate([centres, rows[[rng.choice(len(rows), p=chance)]]])
-        for _ in range(_STEPS):
-            of = _distances(rows, centres).argmin(1)
-            means = [rows[of == one].mean(0) if (of == one).any() else centres[one] for one in range(len(centres))]
-            moved, centres = not np.allclose(means, centres), np.array(means)
-            if not moved:
-                break
-        distances = _distances(rows, centres)
-        if (spread := distances.min(1).sum()) < least - 1e-9:
-            least, best = spread, distances.argmin(1)
-    sizes = np.bincount(best, minlength=clusters)
-    return np.argsort(np.argsort(-sizes, kind="stable"))[best]
+def k_means(rows: Floats) -> Ints:
+    """The cluster of each row, the largest cluster first; needs scikit-learn."""
+    from sklearn.cluster import KMeans
 
-
-def _distances(rows: Floats, centres: Floats) -> Floats:
-    return np.asarray(((rows[:, None, :] - centres[None]) ** 2).sum(2))
+    found = KMeans(min(CLUSTERS, len(np.unique(rows, axis=0))), n_init=_STARTS, random_state=0).fit_predict(rows)
+    return np.asarray(np.argsort(np.argsort(-np.bincount(found), kind="stable"))[found])

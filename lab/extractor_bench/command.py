@@ -17,22 +17,22 @@ from cyclopts import Parameter
 from farmwatch.commands.options import AT_LEAST_0, JUST_CONFIGURED, Configured, Jobs
 from farmwatch.terminal.messages import counting, message, program_version, put, put_table
 from filters.settings import MeasureSettings
-from lab.extractor_bench.consequences import Judge
-from lab.extractor_bench.ensembles import ENSEMBLES, combined
+from lab.extractor_bench.comparison import Comparison, compared
+from lab.extractor_bench.consequences import Consequences, Judge
+from lab.extractor_bench.ensembles import ENSEMBLES
 from lab.extractor_bench.gold_errors import gold_error
 from lab.extractor_bench.groups import complexities, groups_of
 from lab.extractor_bench.learned_vote import learned_votes
 from lab.extractor_bench.markdown import consequence_table, distributions, markdown, tool_table
-from lab.extractor_bench.metrics import Scores, scores_of
+from lab.extractor_bench.metrics import Scores
 from lab.extractor_bench.page_facts import PageFacts
 from lab.extractor_bench.pages import BenchPage, read_pages
 from lab.extractor_bench.report import BenchReport, ToolRow, complexity_quartiles, correlations, group_sizes, tool_row
 from lab.extractor_bench.runs import ToolRun, facts_of, recorded, run_tool
-from lab.extractor_bench.tools import TOOLS
+from lab.extractor_bench.tools import ALL, TOOLS, chosen
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 
 _JUDGED = 300  # pages, evenly spaced: to measure a page takes as long as to extract it
-_CHUNK = 16  # texts that a process gets at a time
 
 
 def bench_extractors(
@@ -43,7 +43,10 @@ def bench_extractors(
     /,
     *,
     out: Annotated[Path, Parameter(help="Folder for report.md, report.json and f1.svg; files there are replaced.")],
-    tool: Annotated[list[str] | None, Parameter(help="Run only this tool; may be repeated.", negative="")] = None,
+    tool: Annotated[
+        list[str] | None,
+        Parameter(help="Run only this tool; may be repeated; all = goose3 and newspaper4k, too.", negative=""),
+    ] = None,
     recorded_texts: Annotated[
         list[str] | None,
         Parameter(
@@ -60,8 +63,9 @@ def bench_extractors(
 
     A line of gold.jsonl needs the field `articleBody`. Each tool runs in processes of its own, under the limits
     measure.time_limit_s and measure.memory_bytes; a page on which it fails or is killed has no text. A tool that is not
-    installed, or does not start, is a row that says so. The names `measure-…` are the extractors of
-    `measure.extractor`, with the guards of MEASURE. The ensembles em_K_N take each text node that K of N tools have.
+    installed, or does not start, is a row that says so. Without `--tool`, goose3 and newspaper4k do not run: they take
+    a third of the time of all tools. The names `measure-…` are the extractors of `measure.extractor`, with the guards
+    of MEASURE. The ensembles em_K_N take each text node that K of N tools have.
 
     The metrics compare words between white space: ROUGE-LSum, sets, sequences of four words, edit distance. Groups:
     source, complexity, page_type, and clusters of tags. Pages whose labelled text has words that the page lacks are
@@ -69,9 +73,9 @@ def bench_extractors(
     Damaged entries are reported and skipped: exit code 1.
     """
     folders = dict(_recorded(given) for given in recorded_texts or ())
-    names = list(dict.fromkeys(tool)) if tool else list(TOOLS)
+    names = chosen(tool or [])
     if unknown := [name for name in names if name not in TOOLS]:
-        raise UsageError(f"--tool {unknown[0]!r}: no such tool; there are {', '.join(TOOLS)}")
+        raise UsageError(f"--tool {unknown[0]!r}: no such tool; there are {', '.join(TOOLS)}, {ALL}")
     if taken := [name for name in folders if name in names]:
         raise UsageError(f"--recorded {taken[0]}=…: the tool of this name runs here; take another name")
     settings = common.load(f"measure.workers={jobs}").config.measure
@@ -88,12 +92,15 @@ def bench_extractors(
     facts = [of for of, is_kept in zip(facts, known, strict=True) if is_kept]
     if not kept:
         raise FarmwatchError("every labelled main text has words that its page lacks: are these labels of other pages?")
-    runs = {run.name: run for run in _runs(names, folders, kept, facts, settings)}
+    runs = [recorded(name, folder, kept) for name, folder in folders.items()]
+    with counting(len(names) * len(kept), "pages by tools") as advance:
+        runs = [run_tool(name, kept, settings, advance) for name in names] + runs
     complexity = complexities(kept, facts)
     groups = groups_of(kept, facts, complexity)
-    rows = _rows(list(runs.values()), kept, groups, settings)
+    comparisons, ensembles = _compared(runs, kept, facts, settings.workers)
+    rows = _rows(runs + ensembles, comparisons, kept, groups, settings)
     report = BenchReport(
-        command=_command(datasets, names if tool else [], folders, pages),
+        command=_command(datasets, tool or [], folders, pages),
         versions={"farmwatch": program_version(), "Python": platform.python_version(), "numpy": np.__version__},
         pages=len(kept),
         skipped=read.skipped,
@@ -103,7 +110,7 @@ def bench_extractors(
         complexity=complexity_quartiles(complexity, groups["source"]),
         tools=rows,
         correlations=correlations(rows),
-        learned_votes=learned_votes(kept, runs, facts),
+        learned_votes=learned_votes(comparisons),
         gold_errors=[error for error in errors if error],
     )
     (out / "report.json").write_bytes(report.to_json())
@@ -116,44 +123,46 @@ def bench_extractors(
     return Exit.PROBLEM if read.skipped else Exit.OK
 
 
-def _runs(
-    names: Sequence[str],
-    folders: dict[str, Path],
-    pages: Sequence[BenchPage],
-    facts: Sequence[PageFacts],
-    settings: MeasureSettings,
-) -> list[ToolRun]:
-    """Tools, recorded tools, and ensembles of them."""
-    runs = [recorded(name, folder, pages) for name, folder in folders.items()]
-    with counting(len(names) * len(pages), "pages by tools") as advance:
-        runs = [run_tool(name, pages, settings, advance) for name in names] + runs
-    by_name = {run.name: run for run in runs}
-    return runs + [combined(ensemble, by_name, facts) for ensemble in ENSEMBLES]
+def _compared(
+    runs: Sequence[ToolRun], pages: Sequence[BenchPage], facts: Sequence[PageFacts], workers: int
+) -> tuple[list[Comparison], list[ToolRun]]:
+    """The comparison of each page, and the ensembles."""
+    ran = [run for run in runs if run.texts]
+    texts = [{run.name: run.texts[place] for run in ran} for place in range(len(pages))]
+    found = list[Comparison]()
+    with (
+        counting(len(pages), "pages compared") as advance,
+        ProcessPoolExecutor(workers or None, get_context("spawn")) as processes,
+    ):
+        for of in processes.map(compared, [page.gold for page in pages], [of.leaves for of in facts], texts):
+            found.append(of)
+            advance(1)
+    ensembles = [ensemble.run([run.name for run in ran]) for ensemble in ENSEMBLES]
+    for run in ensembles:
+        if run.name in found[0].ensembles:
+            run.texts = [of.ensembles[run.name] for of in found]
+    return found, ensembles
 
 
 def _rows(
-    runs: Sequence[ToolRun], pages: Sequence[BenchPage], groups: dict[str, list[str]], settings: MeasureSettings
+    runs: Sequence[ToolRun],
+    comparisons: Sequence[Comparison],
+    pages: Sequence[BenchPage],
+    groups: dict[str, list[str]],
+    settings: MeasureSettings,
 ) -> list[ToolRow]:
     """The numbers of each tool."""
     judged = np.unique(np.linspace(0, len(pages) - 1, min(len(pages), _JUDGED)).astype(int)).tolist()
-    some, golds = [pages[place] for place in judged], [page.gold for page in pages]
-    ran = sum(bool(run.texts) for run in runs)
-    rows = []
+    ran = [run for run in runs if run.texts]
+    scores, found = dict[str, list[Scores]](), dict[str, Consequences]()
     with (
-        counting(ran * (len(pages) + len(judged)), "texts compared and judged") as advance,
-        closing(Judge(some, settings)) as judge,
-        ProcessPoolExecutor(settings.workers or None, get_context("spawn")) as processes,
+        counting(len(ran) * len(judged), "texts judged") as advance,
+        closing(Judge([pages[place] for place in judged], settings)) as judge,
     ):
-        for run in runs:
-            scores, found = list[Scores](), None
-            if run.texts:
-                for of in processes.map(scores_of, golds, run.texts, chunksize=_CHUNK):
-                    scores.append(of)
-                    advance(1)
-                texts = [run.texts[place] for place in judged]
-                found = judge.judged(run.name, texts, advance)
-            rows.append(tool_row(run, scores, groups, found))
-    return rows
+        for run in ran:
+            scores[run.name] = [of.scores[run.name] for of in comparisons]
+            found[run.name] = judge.judged(run.name, [run.texts[place] for place in judged], advance)
+    return [tool_row(run, scores.get(run.name, []), groups, found.get(run.name)) for run in runs]
 
 
 def _recorded(given: str) -> tuple[str, Path]:

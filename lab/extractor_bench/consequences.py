@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
+from filters.measure.page_measures import PageMeasures
 from filters.measure.workers import ExtractionPool
 from filters.rules.judgement import judge_and_text
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
@@ -36,6 +38,13 @@ class Consequences(msgspec.Struct, frozen=True):
     flagged: Share
 
 
+class _Verdict(NamedTuple):
+    """Of a page with a text."""
+
+    kept: dict[str, bool]  # by ruleset
+    flag: bool | None  # None = no article, or not scored
+
+
 class Judge:
     """Judges and scores pages with the texts of one tool after another, in the same processes."""
 
@@ -45,6 +54,7 @@ class Judge:
         self._settings = settings
         self._rulesets = {name: load_ruleset(name) for name in shipped_rulesets()}
         self._detector = LiteNgram.load()
+        self._known: dict[tuple[int, str], _Verdict] = {}  # page and text: of several tools, often one
         self._pool = ExtractionPool(settings_of("", settings), command=command(GIVEN))
 
     def close(self) -> None:
@@ -53,32 +63,37 @@ class Judge:
     def judged(self, name: str, texts: Sequence[str], advance: Advance) -> Consequences:
         """What the texts mean; the pages of `measure-…` are extracted again, with their links and lists."""
         if name.startswith(MEASURED):
-            pool = ExtractionPool(settings_of(name, self._settings))
-            with closing(pool):
+            with closing(ExtractionPool(settings_of(name, self._settings))) as pool:
                 answers = mapped(pool, [page.raw for page in self._pages], advance)
+            found = self._verdicts(self._pages, answers)
         else:
+            keys = list(enumerate(texts))
+            new = [key for key in keys if key not in self._known]
+            pages = [self._pages[place] for place, _ in new]
             given = [
                 GivenPage(page.raw.url, page.raw.encoding, page.raw.body, text=text)
-                for page, text in zip(self._pages, texts, strict=True)
+                for page, (_, text) in zip(pages, new, strict=True)
             ]
             answers = mapped(self._pool, given, advance)
-        kept, articles = {name: list[bool]() for name in self._rulesets}, list[tuple[str, str]]()
-        for page, answer in zip(self._pages, answers, strict=True):
-            features = features_of(_record(page), answer, Likeness(), "", self._settings.tokenizer, 0)
-            for ruleset_name, ruleset in self._rulesets.items():
-                verdict, text = judge_and_text(features, ruleset)
-                kept[ruleset_name].append(verdict.verdict in KEPT)
-                if ruleset_name == DEFAULT and verdict.verdict in KEPT:
-                    articles.append((page.label.site, text))
-        scores = self._detector.score([text for _, text in articles])
-        flags = [
-            (site, score.flag) for (site, _), score in zip(articles, scores, strict=True) if score.flag is not None
-        ]
+            advance(len(keys) - len(new))
+            self._known.update(zip(new, self._verdicts(pages, answers), strict=True))
+            found = [self._known[key] for key in keys]
         sites = [page.label.site for page in self._pages]
+        flagged = [(site, of.flag) for site, of in zip(sites, found, strict=True) if of.flag is not None]
         return Consequences(
-            {ruleset: _share(sites, of) for ruleset, of in kept.items()},
-            _share([site for site, _ in flags], [flag for _, flag in flags]),
+            {ruleset: _share(sites, [of.kept[ruleset] for of in found]) for ruleset in self._rulesets},
+            _share([site for site, _ in flagged], [flag for _, flag in flagged]),
         )
+
+    def _verdicts(self, pages: Sequence[BenchPage], answers: Sequence[PageMeasures]) -> list[_Verdict]:
+        found = []
+        for page, answer in zip(pages, answers, strict=True):
+            features = features_of(_record(page), answer, Likeness(), "", self._settings.tokenizer, 0)
+            judged = {name: judge_and_text(features, ruleset) for name, ruleset in self._rulesets.items()}
+            kept = {name: verdict.verdict in KEPT for name, (verdict, _) in judged.items()}
+            article = judged[DEFAULT][1] if kept[DEFAULT] else ""
+            found.append(_Verdict(kept, self._detector.score([article])[0].flag if kept[DEFAULT] else None))
+        return found
 
 
 def _share(sites: Sequence[str], hits: Sequence[bool]) -> Share:

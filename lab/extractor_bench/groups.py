@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +29,12 @@ def complexities(pages: Sequence[BenchPage], facts: Sequence[PageFacts]) -> NDAr
 
 
 def groups_of(pages: Sequence[BenchPage], facts: Sequence[PageFacts], complexity: NDArray[np.float64]) -> Groups:
-    """The groups of the pages. The complex and the easy pages are a quarter each."""
+    """The groups of the pages. The complex and the easy pages are a quarter each; clusters need scikit-learn."""
     low, _, high = np.percentile(complexity, QUARTILES)
-    ratios = tag_ratios(facts)
-    tables = {"tags": ratios, "tags-pca": principal(ratios), "tags-tsne": neighbours(ratios)}
+    tables = dict[str, NDArray[np.float64] | None]()
+    if find_spec("sklearn"):
+        ratios = tag_ratios(facts)
+        tables = {"tags": ratios, "tags-pca": principal(ratios), "tags-tsne": neighbours(ratios)}
     return {
         "source": [page.label.source for page in pages],
         "complexity": ["complex" if c <= low else "easy" if c >= high else "mid" for c in complexity.tolist()],

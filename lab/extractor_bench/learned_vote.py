@@ -5,17 +5,14 @@ As many nodes of main text as others are drawn; a classifier learns on 70% of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from lab.extractor_bench.ensembles import THIRTEEN, as_words, votes_of
-from lab.extractor_bench.page_facts import PageFacts
-from lab.extractor_bench.pages import BenchPage
-from lab.extractor_bench.runs import ToolRun
+from lab.extractor_bench.comparison import Comparison
 
 _REPEATS, _LEARNED = 5, 0.7
 _MOST_NODES = 50_000
@@ -32,23 +29,16 @@ class LearnedVote(msgspec.Struct, frozen=True):
     deviation: float
 
 
-def learned_votes(
-    pages: Sequence[BenchPage], runs: Mapping[str, ToolRun], facts: Sequence[PageFacts]
-) -> list[LearnedVote]:
+def learned_votes(pages: Sequence[Comparison]) -> list[LearnedVote]:
     """Logistic regression and a random forest; none without scikit-learn, two tools, or enough pages."""
-    members = [name for name in THIRTEEN if name in runs and runs[name].texts]
-    if find_spec("sklearn") is None or len(members) < 2 or len(pages) < _FEWEST_PAGES:
+    members = pages[0].votes.shape[1]
+    if find_spec("sklearn") is None or members < 2 or len(pages) < _FEWEST_PAGES:
         return []
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
 
-    votes = votes_of(members, runs, facts)
-    golds = [as_words(page.gold) for page in pages]
-    labels = np.array(
-        [as_words(leaf) in gold for gold, of in zip(golds, facts, strict=True) for leaf in of.leaves], bool
-    )
-    page_of = np.repeat(np.arange(len(pages)), [len(of.leaves) for of in facts])
-    table = np.concatenate(votes)
+    table, labels = np.concatenate([page.votes for page in pages]), np.concatenate([page.belongs for page in pages])
+    page_of = np.repeat(np.arange(len(pages)), [len(page.belongs) for page in pages])
     classifiers: dict[str, Callable[[int], Any]] = {
         "logistic regression": lambda seed: LogisticRegression(max_iter=1000, random_state=seed),
         "random forest": lambda seed: RandomForestClassifier(100, min_samples_leaf=5, random_state=seed),
@@ -66,5 +56,5 @@ def learned_votes(
             model = make(seed).fit(table[rows[learns]], labels[rows[learns]])
             right.append(model.score(table[rows[~learns]], labels[rows[~learns]]))
             size = len(rows)
-        found.append(LearnedVote(name, len(members), size, float(np.mean(right)), float(np.std(right))))
+        found.append(LearnedVote(name, members, size, float(np.mean(right)), float(np.std(right))))
     return found

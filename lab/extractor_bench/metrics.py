@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from lab.extractor.gold import GoldTexts
+from lab.extractor.gold import words_of
 from lab.extractor_bench.edit_distance import edit_distance
 from lab.extractor_bench.union_lcs import union_hits
 
 MOST_WORDS = 20_000
 """Words of a text whose order is compared; those beyond are left out, which bounds time and memory."""
 _SHINGLE = 4
+T = TypeVar("T")
 
 
 class Scores(NamedTuple):
@@ -31,40 +32,49 @@ class Scores(NamedTuple):
     distance: float  # edit distance of the words / words of the longer text
 
 
-def scores_of(gold: str, text: str) -> Scores:
-    """The metrics of a text."""
-    (ours, lines), (theirs, gold_lines) = _words(text), _words(gold)
-    hits = union_hits(gold_lines, lines)
-    precision, recall = (_share(hits, sum(map(len, of))) for of in (lines, gold_lines))
-    own, wanted = {word.lower() for word in ours}, {word.lower() for word in theirs}
-    common = len(own & wanted)
-    cut, gold_cut = ours[:MOST_WORDS], theirs[:MOST_WORDS]
-    hits_of_words, of = GoldTexts(gold).hits(text)
-    if not ours and not theirs:
+def scores_of(gold: str, texts: Sequence[str]) -> list[Scores]:
+    """The metrics of each text."""
+    wanted = _Words(gold)
+    known = {text: _scores(_Words(text), wanted) for text in {*texts}}
+    return [known[text] for text in texts]
+
+
+class _Words:
+    """The words of a text."""
+
+    def __init__(self, text: str) -> None:
+        self.all = text.split()
+        self.first = self.all[:MOST_WORDS]
+        self.lower = {word.lower() for word in self.all}
+        self.shingles = _shingles(self.all)
+        self.trained = Counter(words_of(text))
+        self.lines, left = list[list[str]](), MOST_WORDS
+        for line in filter(None, map(str.split, text.split("\n"))):
+            self.lines.append(line[:left])
+            left -= len(self.lines[-1])
+            if not left:
+                break
+
+
+def _scores(own: _Words, wanted: _Words) -> Scores:
+    if not own.all and not wanted.all:
         return Scores(**dict.fromkeys(Scores._fields, 1.0))._replace(distance=0.0)
+    hits = union_hits(wanted.lines, own.lines)
+    precision, recall = _share(hits, len(own.first)), _share(hits, len(wanted.first))
+    common = len(own.lower & wanted.lower)
+    cased, wanted_cased = {*own.all}, {*wanted.all}
     return Scores(
         precision=precision,
         recall=recall,
         f1=_share(2 * precision * recall, precision + recall),
-        words=hits_of_words / of,
-        set_f1=_share(2 * common, len(own) + len(wanted)),
-        set_precision=_share(common, len(own)),
-        set_recall=_share(common, len(wanted)),
-        jaccard=_share(len({*ours} & {*theirs}), len({*ours} | {*theirs})),
-        shingles=_overlap(_shingles(ours), _shingles(theirs)),
-        distance=_share(edit_distance(cut, gold_cut), max(len(cut), len(gold_cut))),
+        words=_overlap(own.trained, wanted.trained) if own.trained or wanted.trained else 1.0,
+        set_f1=_share(2 * common, len(own.lower) + len(wanted.lower)),
+        set_precision=_share(common, len(own.lower)),
+        set_recall=_share(common, len(wanted.lower)),
+        jaccard=_share(len(cased & wanted_cased), len(cased | wanted_cased)),
+        shingles=_overlap(own.shingles, wanted.shingles),
+        distance=_share(edit_distance(own.first, wanted.first), max(len(own.first), len(wanted.first))),
     )
-
-
-def _words(text: str) -> tuple[list[str], list[list[str]]]:
-    """The words of a text, and those of its lines."""
-    words, lines, left = text.split(), list[list[str]](), MOST_WORDS
-    for line in filter(None, map(str.split, text.split("\n"))):
-        lines.append(line[:left])
-        left -= len(lines[-1])
-        if not left:
-            break
-    return words, lines
 
 
 def _shingles(words: Sequence[str]) -> Counter[tuple[str, ...]]:
@@ -74,7 +84,7 @@ def _shingles(words: Sequence[str]) -> Counter[tuple[str, ...]]:
     return Counter(zip(*(islice(words, start, None) for start in range(_SHINGLE)), strict=False))
 
 
-def _overlap(ours: Counter[tuple[str, ...]], theirs: Counter[tuple[str, ...]]) -> float:
+def _overlap(ours: Counter[T], theirs: Counter[T]) -> float:
     return _share(2 * (ours & theirs).total(), ours.total() + theirs.total())
 
 

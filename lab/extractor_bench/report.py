@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from itertools import combinations
 
 import msgspec
@@ -14,7 +15,6 @@ from lab.extractor_bench.gold_errors import GoldError
 from lab.extractor_bench.groups import QUARTILES, Groups
 from lab.extractor_bench.learned_vote import LearnedVote
 from lab.extractor_bench.metrics import Scores
-from lab.extractor_bench.rank_correlation import kendall, spearman
 from lab.extractor_bench.runs import ToolRun
 from scoring.statistics.rounding import each_float
 
@@ -104,17 +104,19 @@ def complexity_quartiles(complexity: Floats, sources: Sequence[str]) -> dict[str
 
 
 def correlations(rows: Sequence[ToolRow]) -> list[Correlation]:
-    """How alike each two metrics order the tools."""
+    """How alike each two metrics order the tools; none without SciPy."""
     known = [row for row in rows if row.mean]
-    if len(known) < 2:
+    if len(known) < 2 or find_spec("scipy") is None:
         return []
-    means = {
-        name: [-row.mean[name] if name == "distance" else row.mean[name] for row in known] for name in Scores._fields
-    }
-    return [
-        Correlation(first, second, kendall(means[first], means[second]), spearman(means[first], means[second]))
-        for first, second in combinations(means, 2)
-    ]
+    from scipy.stats import kendalltau, spearmanr
+
+    means = {name: [(-1 if name == "distance" else 1) * row.mean[name] for row in known] for name in Scores._fields}
+    found = []
+    for first, second in combinations(means, 2):
+        both = means[first], means[second]
+        values = [float(of(*both).statistic) if all(map(np.ptp, both)) else None for of in (kendalltau, spearmanr)]
+        found.append(Correlation(first, second, *values))
+    return found
 
 
 def group_sizes(groups: Groups) -> dict[str, dict[str, int]]:

@@ -1,7 +1,8 @@
 """A process that runs one tool on page after page, under the limits of an `ExtractionPool`; the name is its argument.
 
 Two names are no tools: FACTS answers what the page itself has, GIVEN measures a text that was found elsewhere as
-MEASURE would. As its worker, this reads settings and pages from the socket on stdin, and answers with measures.
+MEASURE would. As its worker, this reads settings and pages from the socket on stdin, and answers with measures. No tool
+reaches the network: some would fetch the images of a page.
 """
 
 from __future__ import annotations
@@ -46,11 +47,17 @@ def command(name: str) -> tuple[str, ...]:
 def main(name: str) -> None:
     """Serve pages until the parent exits."""
     warnings.simplefilter("ignore")
+    sys.addaudithook(_refuse_network)
     serve(lambda settings, _: _safe(_answer(name, settings)), GivenPage)
 
 
 def _answer(name: str, settings: MeasureSettings) -> Answer:
     return _given(settings) if name == GIVEN else _facts(settings) if name == FACTS else _tool(name, settings)
+
+
+def _refuse_network(event: str, _: object) -> None:
+    if event in {"socket.connect", "socket.getaddrinfo"}:
+        raise OSError("an extractor reaches no network")
 
 
 def _safe(answer: Answer) -> Answer:

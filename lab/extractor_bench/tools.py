@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib import import_module as load
 from importlib.metadata import PackageNotFoundError, version
@@ -24,6 +24,7 @@ class Tool(NamedTuple):
 
     load: Callable[[MeasureSettings], Run]  # raises ImportError
     packages: tuple[str, ...] = ()
+    is_slow: bool = False  # runs only where it is asked for
 
     @property
     def version(self) -> str | None:
@@ -116,8 +117,10 @@ TOOLS: dict[str, Tool] = {
         lambda _: load("boilerpy3.extractors").ArticleExtractor(raise_on_failure=False).get_content, ("boilerpy3",)
     ),
     "justext": Tool(_justext, ("justext",)),
-    "goose3": Tool(lambda _: lambda html: load("goose3").Goose().extract(raw_html=html).cleaned_text, ("goose3",)),
-    "newspaper4k": Tool(_newspaper, ("newspaper4k",)),
+    "goose3": Tool(
+        lambda _: lambda html: load("goose3").Goose().extract(raw_html=html).cleaned_text, ("goose3",), is_slow=True
+    ),
+    "newspaper4k": Tool(_newspaper, ("newspaper4k",), is_slow=True),
     "bte": Tool(lambda _: body_text),
     "inscriptis": Tool(lambda _: load("inscriptis").get_text, ("inscriptis",)),
     "html-text": Tool(lambda _: load("html_text").extract_text, ("html-text",)),
@@ -126,3 +129,11 @@ TOOLS: dict[str, Tool] = {
     "xpath-text": Tool(_xpath_text),
 }
 """By name; the order of the rows."""
+ALL = "all"
+
+
+def chosen(given: Sequence[str]) -> list[str]:
+    """The names of the tools to run: those given, ALL of them, or without any all that are not slow."""
+    if not given or ALL in given:
+        return [name for name, tool in TOOLS.items() if given or not tool.is_slow]
+    return list(dict.fromkeys(given))

@@ -14,15 +14,15 @@ from farmwatch.commands.options import JUST_CONFIGURED, Configured
 from farmwatch.terminal.messages import counting, message, put_wrapped
 from filters.measure.extractors import extract
 from filters.perplexity.fluent import Unit, kept_text, parts_of
-from filters.perplexity.model import SHIPPED, Formula, load_model
+from filters.perplexity.model import Formula, load_model
+from filters.perplexity.names import DANGER, SHIPPED, UNLIKELY
 from filters.settings import MeasureSettings
-from lab.lm.command import DANGER, Model, OfFormula, OfUnit, Take
+from lab.lm.command import Model, OfFormula, OfUnit, Take
 from lab.lm.tag_remover import text_without_tags
 from stream.text.user_errors import Exit, UsageError
 from stream.text.whole_files import write_whole
 from stream.text.wording import counted
 
-LIMIT = 40_000.0  # best on CleanEval, see docs/explanation/perplexity.md
 _HTML = {".htm", ".html", ".xhtml"}
 
 
@@ -31,7 +31,7 @@ def clean(
     /,
     *,
     out: Annotated[Path, Parameter(help="Folder for the texts, NAME.txt, in the folders of their files.")],
-    limit: Annotated[float, Parameter(help="Perplexity above which text goes.", validator=Number(gt=1))] = LIMIT,
+    limit: Annotated[float, Parameter(help="Perplexity above which text goes.", validator=Number(gt=1))] = UNLIKELY,
     model: Model = SHIPPED,
     formula: OfFormula = Formula.INTERPOLATED,
     unit: OfUnit = Unit.SENTENCE,

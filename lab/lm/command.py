@@ -13,8 +13,9 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common, Jobs
 from farmwatch.labels.labelled_pages import LabelledPages
 from farmwatch.terminal.messages import Advance, counting, put, put_json, put_table, put_wrapped
 from filters.perplexity.fluent import Unit
-from filters.perplexity.model import SHIPPED, Formula, load_model
+from filters.perplexity.model import Formula, load_model
 from filters.perplexity.model_file import SUFFIX, Card, digest_of, encode
+from filters.perplexity.names import DANGER, SHIPPED
 from filters.settings import MeasureSettings
 from lab.lm.calibration import best, curve
 from lab.lm.pruning import pruned
@@ -24,10 +25,6 @@ from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.whole_files import write_whole
 from stream.text.wording import counted
 
-DANGER = (
-    "Human text without its least likely sentences looks more like a language model's to a detector that divides by"
-    " perplexity: measure your detector on human pages before you rely on its scores of such text."
-)
 Model = Annotated[str, Parameter(help="The shipped model, english, or a file DIGEST.ngrams.")]
 OfFormula = Annotated[
     Formula, Parameter(help="interpolated is a probability; published is that of the paper, to compare with it.")

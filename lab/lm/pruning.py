@@ -6,6 +6,7 @@ first term of the relative entropy of A. Stolcke, "Entropy-based pruning of back
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
 from filters.perplexity.model_file import Tables
@@ -32,11 +33,4 @@ def pruned(tables: Tables, most: int) -> Tables:
         places[best] = np.arange(len(best))
         of_beginnings = share_of_all
     counts = tuple(len(of_order) for of_order in keys)
-    header = type(tables.header)(
-        version=tables.header.version,
-        counts=counts,
-        unknown=tables.header.unknown,
-        unseen=tables.header.unseen,
-        card=tables.header.card,
-    )
-    return Tables(header, tuple(keys), tuple(shares))
+    return Tables(msgspec.structs.replace(tables.header, counts=counts), tuple(keys), tuple(shares))

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
-from filters.perplexity.model_file import VERSION, Card, Header, Keys, Shares, Tables
+from filters.perplexity.model_file import VERSION, Card, Keys, NgramHeader, Shares, Tables
 from filters.perplexity.words import START, Places, Sentences, key_of, places_of, sentences_of, shifted
 from lab.lm.errors import TooLittleText
 
@@ -70,12 +71,12 @@ def train(files: Sequence[Path], order: int, card: Card, advance: Advance) -> Ta
             raise TooLittleText(f"no {length} words in a row come more than once: this is too little text")
         keys.append(longer)
         of_keys.append(of_longer)
-    header = Header(
+    header = NgramHeader(
         version=VERSION,
         counts=tuple(map(len, keys)),
         unknown=once / total,
         unseen=float(once + once * (once - 1) // (2 * (twice + 1))),
-        card=Card(corpus=card.corpus, licence=card.licence, language=card.language, words=total, sentences=sentences),
+        card=msgspec.structs.replace(card, words=total, sentences=sentences),
     )
     shares: list[Shares] = [(of_keys[0] / total).astype(np.float32)]
     for longer, of_longer, of_shorter in zip(keys[1:], of_keys[1:], of_keys, strict=False):

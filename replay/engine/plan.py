@@ -15,6 +15,7 @@ from replay.engine.source import choose_source, stops_of
 from replay.runs.configured import (
     identity_of,
     load_configured_ruleset,
+    refuse_perplexity,
     require_site_method,
     site_method_to_keep,
     tally_identity,
@@ -183,6 +184,7 @@ def refuse_unfit(log: Log, config: ReplaySettings, plan: Plan) -> None:
     """Raises early what would end the run later: MissingExtra, BadModel, a site method or an epoch that is none."""
     run = plan.run if plan.is_new else with_later_end(log, plan.run, plan.later_window)
     require_site_method(config, run)
+    refuse_perplexity(plan.ruleset, [run.detector])
     measure = phases_of(run)[0]
     if run.remeasures and (plan.is_new or run.follows or not is_at_stops(log, measure.group, measure.stops(log, run))):
         from filters.measure.extractors import extractor

@@ -14,7 +14,7 @@ import structlog
 from filters.errors import BadRuleset
 from filters.measure.epoch import feature_epoch
 from replay.metrics import CUTOVERS, LIVE_RUN_INFO
-from replay.runs.configured import require_site_method
+from replay.runs.configured import refuse_perplexity, require_site_method
 from replay.runs.run_rules import RunRules, live_now
 from replay.settings import ReplaySettings
 from stream.log.contract import Log
@@ -51,8 +51,8 @@ def require_live(control: Control, config: ReplaySettings, live: RunRules, roles
             run=live.run,
         )
     try:
-        if Role.JUDGE in roles or Role.TALLY in roles:
-            _ = live.ruleset
+        if {Role.JUDGE, Role.SCORE, Role.TALLY}.intersection(roles):
+            refuse_perplexity(live.ruleset, [live.run.detector, *config.score.detectors])
         if Role.TALLY in roles:
             require_site_method(config, live.run)
     except (BadRuleset, NotFound, RunRefused) as error:

@@ -13,7 +13,13 @@ from typing import NamedTuple
 import msgspec
 
 from filters.measure.epoch import epoch_settings, feature_epoch
-from replay.runs.configured import configured_detectors, load_configured_ruleset, site_method_to_keep, tally_identity
+from replay.runs.configured import (
+    configured_detectors,
+    load_configured_ruleset,
+    refuse_perplexity,
+    site_method_to_keep,
+    tally_identity,
+)
 from replay.runs.control_update import ControlUpdate, operator, update_control
 from replay.runs.lookup import FIRST_RUN, ever_live, find_run
 from replay.runs.run_rules import RunRules, live_now, rules_of
@@ -39,14 +45,14 @@ def ensure_live_run(log: Log, config: ReplaySettings, *, by: str | None = None, 
     control = Control(log)
     live = control.live
     if live is None or not (live.detector and live.site_method):
-        first = None if live is not None else _as_configured(config, by or operator(), clock())
+        first = _as_configured(config, by or operator(), clock()) if live is None else rules_of(control, live)
         detector = (live or FIRST_RUN).detector or _configured_detector(config)
+        refuse_perplexity(first.ruleset, [detector, *config.score.detectors])
         method = configured_method(config, detector)
 
         def make_update(control: Control) -> ControlUpdate | None:
             now = control.live
             if now is None:
-                assert first is not None
                 return ControlUpdate(first.run, [(first.run.digest, first.text)])
             known = now.site_method or (method if now.detector in ("", detector) else "")
             filled = msgspec.structs.replace(now, detector=now.detector or detector, site_method=known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -97,6 +98,21 @@ def load_configured_ruleset(config: ReplaySettings) -> Ruleset:
     from filters.rules.ruleset import load_ruleset
 
     return load_ruleset(config.judge.ruleset)
+
+
+def refuse_perplexity(ruleset: Ruleset, detectors: Iterable[str]) -> None:
+    """Raises RunRefused if one of them, by name or identity, divides by perplexity and would read fluent text only."""
+    from scoring.detectors.registry import DETECTORS
+    from scoring.interface import name_of
+
+    if ruleset.fluent is None or ruleset.fluent.allow_perplexity:
+        return
+    for name in map(name_of, detectors):
+        if (kind := DETECTORS.get(name)) and kind.divides_by_perplexity:
+            raise RunRefused(
+                f"the ruleset {ruleset.name} drops unlikely sentences, and {name} divides by perplexity: human text"
+                " would look machine-made to it. Take another detector, or set allow_perplexity = true in [fluent]"
+            )
 
 
 def require_site_method(config: ReplaySettings, run: Run) -> None:

@@ -30,6 +30,7 @@ class DetectorKind(NamedTuple):
     compared: Number = "score"  # number that is compared with a threshold
     llm_below: bool = False  # side of the threshold that is llm
     warning_of: Callable[[str], str] | None = None  # warning of an identity that is not configured
+    divides_by_perplexity: bool = False
 
 
 def _load_built_in(settings: ScoreSettings, _: object = None) -> LiteNgram:
@@ -57,7 +58,7 @@ def _pair(measure: Measure, *, llm_below: bool) -> DetectorKind:
         return PairDetector(engine(), base, measure, _thresholds(measure, settings, base))
 
     form = f"{measure}/OBSERVER+PERFORMER@DIGITS/DTYPE/TOKENS/THRESHOLDS"
-    return DetectorKind(form, describe, load, llm_below=llm_below, warning_of=pair_warning)
+    return DetectorKind(form, describe, load, llm_below=llm_below, warning_of=pair_warning, divides_by_perplexity=True)
 
 
 DETECTORS: dict[str, DetectorKind] = {

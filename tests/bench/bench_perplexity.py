@@ -1,4 +1,4 @@
-"""The cost of sentences' perplexities: sentences per CPU-second of one core, memory, start.
+"""The cost of sentences' perplexities: sentences per CPU-second of one core, memory, start; kenlm, if it is there.
 
 Needs the texts of the test data (FARMWATCH_TEST_DATA): the held-out human ones, over again up to 100,000 sentences.
 """
@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
 
 from filters.perplexity.fluent import fluent_text
 from filters.perplexity.model import Formula, shipped_model
 from filters.perplexity.words import sentences_of
+from tests.bench.peers.kenlm_peer import bits, spoken, write_arpa
 from tests.bench.timing import apart, cpu_s, json_lines, memory_mib
 from tests.support.paths import data_root
 
@@ -39,6 +45,18 @@ def main() -> None:
     size = 12 * sum(model.ngrams) / 2**20
     start, loaded, used = apart(_memory, text[:2_000_000])
     print(f"start {start * 1e3:.0f} ms; n-grams {size:.1f} MiB; own memory: loaded {loaded:+.1f}, used {used:+.1f} MiB")
+    if not find_spec("kenlm"):
+        print("kenlm is not installed")
+        return
+    import kenlm
+
+    with TemporaryDirectory() as folder:
+        write_arpa(file := Path(folder) / "english.arpa")
+        peer, lines = kenlm.Model(str(file)), spoken(text)
+    speed = count / _median(lambda: bits(peer, lines))
+    ours = model.surprisals(text).units / 4096
+    most = np.max(np.abs(ours - bits(peer, lines)) / np.maximum(surprisals.words, 1))
+    print(f"kenlm, sentences as words already: {speed:,.0f}; largest difference of a sentence: {most:.5f} bits a word")
 
 
 def _median(work: Callable[[], object]) -> float:

@@ -1,4 +1,4 @@
-"""Pages that are no articles count by their segments: a small web under `default`, then replayed under `whole-web`."""
+"""Other texts are scored: a small web under `default`, replayed by segments and without unlikely sentences."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 import pytest
+import xxhash
 
 from farmwatch.__main__ import run
 from farmwatch.audit.audit import audit
@@ -15,14 +16,17 @@ from farmwatch.demo.human_pages import human_pages
 from farmwatch.demo.server import LoopbackWeb, Response
 from farmwatch.demo.site_pages import llm_articles
 from farmwatch.share.current_rate import current_rate
+from filters.perplexity.fluent import fluent_text
+from filters.perplexity.model import shipped_model
+from filters.rules.ruleset import load_ruleset
 from replay.compare.comparer import ComparisonRequest, compare
 from replay.rows.scores import requests_wait
 from stream.processing.metrics import Metrics
 from stream.processing.topic_reader import records_of
 from stream.schema.control import Control
-from stream.schema.records import ScoreRequest, SiteState
+from stream.schema.records import Features, ScoreRequest, SiteState
 from stream.schema.roles import Role
-from stream.schema.topics import REPLAY_REQUESTS, SCORE_REQUESTS
+from stream.schema.topics import FEATURES, REPLAY_REQUESTS, SCORE_REQUESTS
 from tests.support.kafka_broker import broker
 from tests.support.pages.extraction_here import extract_here
 from tests.support.processes.farm import PARTITIONS, Farm
@@ -46,6 +50,8 @@ threshold = "ok"
 threshold = 150
 on_unknown = "drop"
 """
+
+LIMIT = 200  # perplexity
 
 
 def paragraphs(texts: Sequence[str]) -> str:
@@ -81,12 +87,14 @@ def web() -> dict[str, dict[str, Response]]:
 
 @pytest.fixture(scope="module", params=["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
 def farm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
-    """The web, crawled under `default`, with replays of `whole-web` (`whole`, `again`) and of its comments."""
+    """The web, crawled under `default`, with replays of `whole-web` (`whole`, `again`), of its comments, and fluent."""
     folder, hosts = tmp_path_factory.mktemp("whole"), web()
     hits, visitors = folder / "hits.jsonl", folder / "visitors.toml"
     urls = [f"http://{host}{path}" for host, pages in hosts.items() for path in pages]
     hits.write_text("".join(json.dumps({"url": url, "query_id": f"q{url}"}) + "\n" for url in urls))
     visitors.write_text(VISITORS)
+    fluent = folder / "fluent.toml"
+    fluent.write_text(f'scores = "fluent"\n{load_ruleset("default").source}\n[fluent]\nlimit = {LIMIT}\n')
     url, settings = f"sqlite:{folder / 'log'}", SETTINGS
     if request.param == "kafka":
         url, settings = f"kafka:{broker()}", {**settings, "log.prefix": f"whole-{uuid.uuid4().hex[:12]}."}
@@ -97,6 +105,7 @@ def farm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             with roles_at_work(made.config, {Role.SCORE: Metrics()}):
                 replay(made, "whole", "whole-web")
                 replay(made, "visitors", str(visitors))
+                replay(made, "fluent", str(fluent))
             elements = made.config.measure.max_elements - 1  # another epoch, under which these pages measure the same
             replay(made, "again", "whole-web", f"measure.max_elements={elements}")
         yield made
@@ -125,13 +134,13 @@ def test_a_replay_from_features_and_one_from_pages_say_the_same(farm: Farm) -> N
     """The same verdicts, digests of texts and rows; the audit of each run is clean, and that of live stays so."""
     with farm.log() as log:
         sources = {name: made.source for name, made in Control(log).runs.items() if name != "live"}
-        reports = {name: audit(log, name) for name in ("", "whole", "again", "visitors")}
-    assert sources == {"whole": "features", "again": "pages", "visitors": "features"}
+        reports = {name: audit(log, name) for name in ("", "whole", "again", "visitors", "fluent")}
+    assert sources == {"whole": "features", "again": "pages", "visitors": "features", "fluent": "features"}
     assert verdicts(farm, "whole") == verdicts(farm, "again")
     assert rows(farm, "whole") == rows(farm, "again")
     for name, report in reports.items():
         assert report.ok and report.settled == bool(name), (name, report.broken)  # live reads no more scores here
-        assert report.steps["articles -> scores"].records == PAGES * {"": 1, "visitors": 1}.get(name, 3)
+        assert report.steps["articles -> scores"].records == PAGES * {"": 1, "visitors": 1, "fluent": 1}.get(name, 3)
 
 
 def test_articles_stay_and_dropped_pages_count_by_their_segments(farm: Farm) -> None:
@@ -145,6 +154,22 @@ def test_articles_stay_and_dropped_pages_count_by_their_segments(farm: Farm) -> 
     assert (compared.a.through_segments, compared.b.through_segments, compared.b.articles) == (0, 2 * PAGES, 3 * PAGES)
     assert {(flip.verdict_a, flip.verdict_b) for flip in compared.sample} == {("dropped", "segments")}
     assert all(flip.text_digest == whole[flip.fetch_id][1] for flip in compared.sample)  # people read what was scored
+
+
+def test_a_replay_scores_texts_without_their_unlikely_sentences(farm: Farm, capsys: pytest.CaptureFixture[str]) -> None:
+    """The articles are those of live; the text of each lacks the sentences above the limit, and `rate` says so."""
+    with farm.log() as log:
+        measured = [record for n in range(PARTITIONS) for _, record in records_of(Features, log.read(FEATURES, n))]
+    texts = {record.id: fluent_text(record.text, shipped_model(), LIMIT) for record in measured}
+    articles = [[said for said in verdicts(farm, name) if said[1] == "article"] for name in ("live", "fluent")]
+    assert [said[0] for said in articles[0]] == [said[0] for said in articles[1]]
+    digests = {digest for *_, digest in articles[1]}
+    assert digests == {xxhash.xxh3_128_hexdigest(texts[name].encode()) for name, *_ in articles[1]}
+    assert not digests & {digest for *_, digest in articles[0]}
+    flags = [word for setting in farm.flags for word in ("--set", setting)]
+    for name in ("live", "fluent"):
+        assert run(["rate", "--run", name, *flags]) == 0
+        assert ("measure your detector on human pages" in capsys.readouterr().err) == (name == "fluent")
 
 
 def test_the_rate_names_the_sites_that_count_through_segments_alone(farm: Farm) -> None:

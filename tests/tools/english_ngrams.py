@@ -20,7 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from filters.perplexity.model_file import VERSION, Card, Header, Tables, digest_of, encode
+from filters.perplexity.model import read_model
+from filters.perplexity.model_file import VERSION, Card, NgramHeader, Tables, digest_of, encode
 from filters.perplexity.words import NUMBER, START, sentences_of
 from lab.lm.pruning import pruned
 from tests.bench.timing import argument, json_lines
@@ -57,7 +58,10 @@ def main() -> None:
     tables = pruned(with_numbers(words, bigrams, texts), argument(2, 400_000))
     data = encode(tables)
     OUT.write_bytes(data)
-    print(f"{OUT}: {digest_of(data)}, {len(data)} bytes, {tables.header}")
+    held_out = [row["text"] for row in json_lines(data_root() / "data/texts/dev.jsonl.zst") if row["label"] == "human"]
+    surprisals = read_model(data, str(OUT)).surprisals("\n".join(held_out))
+    bits = surprisals.units.sum() / surprisals.words.sum() / 4096
+    print(f"{OUT}: {digest_of(data)}, {len(data)} bytes, {tables.header}; held-out human texts {bits:.2f} bits a word")
 
 
 def read(arpa: Path) -> tuple[dict[int, float], dict[tuple[int, int], float]]:
@@ -133,7 +137,7 @@ def with_numbers(words: dict[int, float], bigrams: dict[tuple[int, int], float],
     ids = np.array([places[first] << 32 | places[second] for first, second in pairs], np.uint64)
     of_pairs = np.fromiter(pairs.values(), float, len(pairs))
     order = np.argsort(ids)
-    header = Header(
+    header = NgramHeader(
         version=VERSION,
         counts=(len(keys), len(ids)),
         unknown=of_unknown,

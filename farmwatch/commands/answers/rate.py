@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
@@ -21,6 +21,8 @@ from farmwatch.share.words import sentence, sentences, share_columns, short_shar
 from farmwatch.tables.columns import Column
 from farmwatch.tables.listing import LISTING, Listing
 from farmwatch.terminal.messages import message, put, put_json, put_wrapped
+from filters.perplexity.names import DANGER
+from filters.quality.names import TextName
 from filters.segments.names import SegmentKind
 from replay.live.epoch_change import seams_of
 from replay.rows.site_table import Counts
@@ -134,7 +136,9 @@ def rate(
             return Exit.OK
     else:
         for line in lines:
-            _put_line(line, of_visitors=_counts_comments(rulesets.get(line.digest, "")), verbose=verbose)
+            _put_line(line, of_visitors=SegmentKind.COMMENT in _of(rulesets, line, "kinds"), verbose=verbose)
+    if any(_of(rulesets, line, "scores") == TextName.FLUENT for line in lines):
+        message(DANGER)
     said = (sentence(line.canary_remark) for line in lines if line.canary_remark and verbose and line.by)
     for correction in dict.fromkeys(said):
         message(correction)
@@ -201,9 +205,10 @@ def _put_line(line: RateLine, *, of_visitors: bool, verbose: bool) -> None:
         put_wrapped(one_line(f"  {text}"), "    ")
 
 
-def _counts_comments(ruleset: str) -> bool:
-    """Whether a stored ruleset scores the text of visitors, which is never beside other text."""
-    return SegmentKind.COMMENT in read_toml(ruleset, len(ruleset.encode())).get("kinds", ())
+def _of(rulesets: Mapping[str, str], line: RateLine, field: str) -> Any:
+    """A field of the stored ruleset of a line. Text of visitors is never beside other text."""
+    ruleset = rulesets.get(line.digest, "")
+    return read_toml(ruleset, len(ruleset.encode())).get(field, ())
 
 
 def _not_judged(line: RateLine) -> str:

@@ -26,6 +26,7 @@ from farmwatch.runs.summary_lines import lines_of, next_commands, rate_text
 from farmwatch.share.review_labels import read_review
 from farmwatch.terminal.messages import json_line, message, put, put_wrapped, start_logging
 from farmwatch.terminal.remedies import resume_command
+from filters.perplexity.names import DANGER
 from replay.engine.lifecycle import RunAlreadyBegun
 from replay.engine.lifecycle import begin as begin_run
 from replay.engine.plan import Plan, ReplayRequest, plan, refuse_unfit
@@ -158,6 +159,8 @@ def _announcements(log: Log, planned: Plan, run: Run, config: Config) -> Iterato
     judged_by = f"ruleset {short_ruleset(run.ruleset, run.digest)}, detector {run.detector}"
     yield f"run {run.shown} {what}: {judged_by}, window {run_window(run)}"
     yield f"from {run.source}, because {run.why_source}"
+    if planned.ruleset.fluent:
+        yield DANGER
     if planned.is_new and (early := early_begin_note(log, run)):
         yield early
     if planned.run.error:

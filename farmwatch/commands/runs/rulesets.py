@@ -12,6 +12,7 @@ from farmwatch.tables.columns import Column
 from farmwatch.tables.listing import LISTING, Listing
 from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
 from filters.errors import BadRuleset
+from filters.perplexity.names import DANGER
 from filters.rules.catalogue import RULES
 from filters.rules.diff import differences, shown
 from filters.rules.ruleset import Ruleset, load_ruleset, rule_fields, shipped_rulesets
@@ -86,6 +87,8 @@ def check_rulesets(
         if json:
             continue
         put(f"{name}: ok, {counted(ruleset.in_force, 'rule')} in force, digest {ruleset.digest}")
+        if ruleset.fluent:
+            put_wrapped(DANGER)
         for names, words in ((disabled, "disabled (no threshold)"), (passed, "passed by every page")):
             if names:
                 verb = "is" if len(names) == 1 else "are"

@@ -1,9 +1,10 @@
 """What a text loses without its unlikely sentences: flags on human pages, likeness to labelled texts, divergence, cost.
 
-    python -m tests.bench.studies.perplexity flags|cleaneval [every nth page, default 1]
+    python -m tests.bench.studies.perplexity flags|cleaneval [every nth page, default 1] [model of blocks]
 
-Prints the tables of docs/explanation/perplexity.md; `cleaneval` also writes its picture. A page is surely human as in
-`tests.bench.bench_segments`. Main texts are those of the articles under `default`.
+Prints the tables of docs/explanation/perplexity.md; `cleaneval` also writes its picture. The model of blocks is one
+that learned nothing of CleanEval: `lab train-extractor` with `--source` of each other source makes it. A page is surely
+human as in `tests.bench.bench_segments`. Main texts are those of the articles under `default`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from farmwatch.labels.labelled_pages import LabelledPages
 from farmwatch.terminal.messages import message
 from filters.perplexity.fluent import fluent_text, kept_text
 from filters.perplexity.model import Formula, shipped_model
+from filters.quality.sentences import count_sentences
 from filters.rules.judgement import judge_and_text
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
@@ -43,7 +45,7 @@ from tests.bench.bench_segments import is_human
 from tests.bench.timing import argument, json_lines, labelled_pages_folder
 from tests.support.paths import data_root
 
-LIMITS = (8_000, 14_000)
+LIMITS = {Formula.PUBLISHED: (8_000, 14_000), Formula.INTERPOLATED: (8_000, 14_000, 40_000)}
 _MODEL, _LITE, _DEFAULT = shipped_model(), LiteNgram.load(), load_ruleset("default")
 
 
@@ -60,7 +62,7 @@ class Way(NamedTuple):
         return fluent_text(text, _MODEL, self.limit, self.formula) if self.formula else text
 
 
-WAYS = (Way(), *(Way(formula, limit) for formula in (Formula.PUBLISHED, Formula.INTERPOLATED) for limit in LIMITS))
+WAYS = (Way(), *(Way(formula, limit) for formula, limits in LIMITS.items() for limit in limits))
 
 
 def main() -> None:
@@ -72,6 +74,7 @@ class Scored(NamedTuple):
     """A text and its score as it is, and without the sentences above the limit, by the name of the way."""
 
     words: Mapping[str, int]
+    sentences: Mapping[str, int]
     bits: Mapping[str, float]  # a word, in the mean
     scores: Mapping[str, TextScore]
 
@@ -97,7 +100,7 @@ def print_flags(every: int) -> None:
         _print_line(*["---"] * (2 + 2 * len(ways)))
         for name, of in groups.items():
             _print_line(name, *(_flagged(of, way) for way in (WAYS[0], *ways)), *(_changes(of, way) for way in ways))
-    print("\nShare of the words that goes; mean p_llm before and after, of the texts with a score both times\n")
+    print("\nShares of sentences and words that go; mean p_llm before and after, of texts with a score both times\n")
     _print_line("source", *WAYS[1:])
     _print_line(*["---"] * len(WAYS))
     for name, of in groups.items():
@@ -133,6 +136,7 @@ def _scored(text: str) -> Scored:
     scores = _LITE.score(list(texts.values()))
     return Scored(
         {name: len(of.split()) for name, of in texts.items()},
+        {name: count_sentences(of) for name, of in texts.items()},
         {name: _bits(of) for name, of in texts.items()},
         dict(zip(texts, scores, strict=True)),
     )
@@ -162,13 +166,15 @@ def _changes(texts: Sequence[Scored], way: Way) -> str:
 
 
 def _moved(texts: Sequence[Scored], way: Way) -> str:
-    words = Counter[str]()
+    words, sentences = Counter[str](), Counter[str]()
     for of in texts:
         words.update(of.words)
+        sentences.update(of.sentences)
     pairs = [(of.scores["whole"].p_llm, of.scores[str(way)].p_llm) for of in texts]
     known = [(before, after) for before, after in pairs if before is not None and after is not None]
     means = [sum(column) / len(known) for column in zip(*known, strict=True)] or [0, 0]
-    return f"{1 - words[str(way)] / words['whole']:.1%}; {means[0]:.4f} {means[1]:.4f}"
+    gone = f"{1 - sentences[str(way)] / sentences['whole']:.1%} {1 - words[str(way)] / words['whole']:.1%}"
+    return f"{gone}; {means[0]:.4f} {means[1]:.4f}"
 
 
 class Page(NamedTuple):
@@ -181,6 +187,7 @@ class Page(NamedTuple):
 PUBLISHED = {"justext": "76.20", "published 8,000": "79.76", "published 10,000": "79.80"}  # x 100
 TAGS_ONLY = "tags only"
 OTHERS = ("justext", "trafilatura", "measure-trafilatura", "measure-blocks")
+OTHER_SOURCES = "blocks of other sources"
 PICTURE = Path("docs/images/perplexity-limits.svg")
 
 
@@ -188,7 +195,10 @@ def print_cleaneval(every: int) -> None:
     """Likeness of texts to the labelled ones by Levenshtein's distance of words; the curve of the limit; divergence."""
     read = read_pages([labelled_pages_folder() / "cleaneval"], 0, message, lambda _: None)
     bench = read.pages[::every]
+    learned = MeasureSettings(workers=2, extractor="blocks", extractor_model=sys.argv[3] if len(sys.argv) > 3 else "")
     by_tool = {name: run_tool(name, bench, MeasureSettings(workers=2), lambda _: None) for name in OTHERS}
+    if learned.extractor_model:
+        by_tool[OTHER_SOURCES] = run_tool("measure-blocks", bench, learned, lambda _: None)
     started = process_time()
     tagless = [text_without_tags(zstandard.decompress(page.raw.body).decode()) for page in bench]
     print(f"tags: {(process_time() - started) / len(bench) * 1e3:.1f} ms a page")

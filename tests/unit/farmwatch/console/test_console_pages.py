@@ -30,10 +30,12 @@ from stream.opening import open_log
 from stream.processing.dead_letters import dead_letter
 from stream.schema.records import Page, RatePoint, SiteState, Verdict, encode
 from stream.schema.topics import FEATURES, HITS, PAGES, RATES, SITES, VERDICTS, all_topics
+from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, SHORT_URL, SITE, URL, Runner, article_html
 from tests.support.paths import ROOT
 from tests.support.web.console_browser import Answer, Browser, browse, visited
 
+EXTRACTED = '[rules.extracted]\nthreshold = "ok"\n'
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{7*7}}javascript:alert(3)"
 
 
@@ -70,6 +72,22 @@ def test_pages_of_a_site_lead_to_their_explanation(finished: str, tmp_path: Path
     assert pages[SHORT_URL]["result"] == "dropped" and pages[SHORT_URL]["why"]
     (page,) = visited(finished, tmp_path, "/page", url=URL, ruleset="c4")
     assert page.status == 200 and "Ruleset c4" in page.text and "Ruleset default" in page.text
+
+
+@pytest.mark.usefixtures("no_weights")
+def test_sentences_that_are_too_unlikely_are_marked(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """A page under a run that drops unlikely sentences shows all, and those with their perplexity; so does `page`."""
+    ruleset = tmp_path / "fluent.toml"
+    ruleset.write_text(f'scores = "fluent"\n[fluent]\nlimit = 700\n{EXTRACTED}', encoding="utf-8")
+    assert farmwatch("replay", "--ruleset", ruleset, "--name", "fluent", "--log", finished).code == Exit.OK
+    (page,) = visited(finished, tmp_path, "/page", url=URL, ruleset="run fluent")
+    (found,) = visited(finished, tmp_path, "/page.json", url=URL, ruleset="run fluent")
+    sentences = found.json["other"]["sentences"]
+    assert "".join(sentence["text"] for sentence in sentences) == found.json["text"] and not found.json["sentences"]
+    unlikely = [sentence["perplexity"] for sentence in sentences if sentence["is_unlikely"]]
+    assert unlikely and min(unlikely) > 700 > min(sentence["perplexity"] for sentence in sentences)
+    assert page.text.count("<s class") == len(unlikely)
+    assert farmwatch("page", URL, "--ruleset", ruleset, "--json", "--log", finished).json["sentences"] == sentences
 
 
 @pytest.mark.usefixtures("no_weights")

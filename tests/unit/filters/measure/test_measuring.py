@@ -21,8 +21,11 @@ from filters.measure.epoch import MEASURES_VERSION, epoch_settings, feature_epoc
 from filters.measure.extractors import EXTRACTORS
 from filters.measure.golden import OUTPUTS, VERIFIED, golden_outputs, golden_pages
 from filters.measure.page_measures import RawPage, measure, measure_raw, url_path
+from filters.measure.worker_process import first_frame
 from filters.quality.measures import measure_quality
 from filters.quality.names import MEASURES, PAGE_MEASURES
+from filters.rules.judgement import judge
+from filters.rules.ruleset import parse_ruleset
 from filters.settings import SITE_CAPS, MeasureSettings
 from filters.site_memory.measurer import Measurer
 from filters.site_memory.memory import Likeness
@@ -111,13 +114,38 @@ def test_features_of_a_page_without_url(article: str) -> None:
 
 def test_epoch_changes_with_what_features_mean() -> None:
     """Each setting that changes features changes the epoch; numbers of processes and time limits do not."""
-    others = {"extractor": "blocks", "tokenizer": "words"}
+    others = {"extractor": "blocks", "tokenizer": "words", "perplexity_model": "english"}
     kept = set()
     for field in set(MeasureSettings.__struct_fields__) - {"extractor_model"}:
         value = others.get(field) or getattr(SETTINGS, field) + 1
         if feature_epoch(msgspec.structs.replace(SETTINGS, **{field: value})) == feature_epoch(SETTINGS):
             kept.add(field)
     assert kept == {"workers", "time_limit_s", "memory_bytes"}
+
+
+def test_unlikely_sentences_are_measured_where_a_model_is_set() -> None:
+    """Their share, and the median of the bits a word; without a model a page has neither, and the rules are n/a."""
+    lines = [f"There were {number} people in the house on that day." for number in range(9)]
+    text = "".join(f"<p>{line}</p>" for line in [*lines, "Zxqv kwrt plumbago vvv qqx yyt plimth."])
+    html = f"<html><body><article>{text}</article></body></html>"
+    settings = msgspec.structs.replace(SETTINGS, perplexity_model="english")
+    with_model, without = (Measurer(of).measure("https://a.example/", html, "a.example") for of in (settings, SETTINGS))
+    assert with_model.measures["unlikely_share"] == 0.1
+    assert 5 < float(with_model.measures["surprisal_median"] or 0) < 10
+    assert "unlikely_share" not in without.measures
+    rules = '[rules.extracted]\nthreshold = "ok"\n[rules.max_unlikely_share]\nthreshold = 0.05\n'
+    ruleset = parse_ruleset(f"{rules}[rules.max_surprisal_median]\nthreshold = 10\n", "mine")
+    assert judge(with_model, ruleset).failed == ["max_unlikely_share"]
+    assert [outcome.outcome for outcome in judge(without, ruleset).rules] == ["pass", "n/a", "n/a"]
+    assert epoch_settings(settings) == {"measure.perplexity_model": "english"}
+
+
+def test_a_model_of_perplexity_that_is_not_there_ends_measure() -> None:
+    """It is refused in words before a page is measured."""
+    settings = msgspec.structs.replace(SETTINGS, perplexity_model="models/0123456789abcdef.ngrams")
+    feature_epoch(settings)  # a role other than MEASURE needs no file
+    with pytest.raises(BadModel, match=r"0123456789abcdef\.ngrams: the model cannot be read: No such file"):
+        first_frame(settings)
 
 
 def test_the_epoch_has_the_model_of_blocks_and_needs_no_file() -> None:

@@ -66,3 +66,10 @@ def test_batches_are_not_seen() -> None:
     assert found[:10_000] == [_hashes("a", "first", "line")] * 10_000
     assert set(found[10_000]) == {hash_of("word")} and len(found[10_000]) == 30_000
     assert found[10_001:] == [_hashes("the", "end")]
+
+
+@pytest.mark.parametrize("part", ["\n", " ", ".", ". ", '."', ".\n", "\n.", "'", "a'", "1,", "\ud800"])
+def test_time_is_linear(part: str) -> None:
+    """A long text of one mark, which a page may have, takes no more than its share of time."""
+    text = part * 200_000
+    assert sum(len(sentences.words) for sentences in sentences_of(text)) >= 1

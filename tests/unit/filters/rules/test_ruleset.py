@@ -32,7 +32,7 @@ REFUSED = {
     "field of a rule": (rule("min_tokens", "treshold = 1"), "treshold; known: on_unknown, threshold; did you mean"),
     "field": (
         'block = "run"\n' + MINIMAL,
-        "field block; known: blocks, description, kinds, models, otherwise, reads, rules, scores; did",
+        "field block; known: blocks, description, fluent, kinds, models, otherwise, reads, rules, scores; did",
     ),
     "rule beside rules": (MINIMAL + "[min_tokens]\nthreshold = 1\n", "unknown field min_tokens; known: "),
     "blocks": ('blocks = "runs"\n' + MINIMAL, "blocks: Invalid enum value 'runs'"),

@@ -31,12 +31,13 @@ def add_article(folder: Path, number: int, **fields: object) -> str:
 def test_tools_are_compared_and_what_is_wrong_is_a_row(
     farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tool that is not installed, one without recorded texts, pages without labels and labels of other pages."""
+    """A tool that is not installed, one without recorded texts, pages without labels or text, labels of other pages."""
     folder, texts, none = tmp_path / "pages", tmp_path / "texts", tmp_path / "none"
     idents = [add_article(folder, number, page_type="article" if number else None) for number in range(4)]
     add_article(folder, 9, articleBody=None)
     add_page(folder, "web", "<p>nothing of it</p>", articleBody="words of another page")
     add_page(folder, "web", "", articleBody=" ")
+    add_page(folder, "web", "<!-- -->", articleBody="words of an empty page")
     add_article(tmp_path / "again", 0)
     texts.mkdir()
     none.mkdir()
@@ -49,8 +50,8 @@ def test_tools_are_compared_and_what_is_wrong_is_a_row(
     )
     assert ran.code == Exit.PROBLEM and "the page is in" in ran.err and ran.err.count("\n") == 1
     report = json.loads((tmp_path / "out" / "report.json").read_bytes())
-    assert [report[name] for name in ("pages", "skipped", "without_text", "set_aside")] == [4, 1, 2, 1]
-    assert [error["cause"] for error in report["gold_errors"]] == ["other_page"]
+    assert [report[name] for name in ("pages", "skipped", "without_text", "set_aside")] == [4, 1, 2, 2]
+    assert [error["cause"] for error in report["gold_errors"]] == ["other_page"] * 2
     rows = {row["name"]: row for row in report["tools"]}
     assert rows["bte"]["mean"]["f1"] > 0.95 and rows["bte"]["cpu_ms"] > 0
     assert rows["goose3"]["note"] == "not installed: no-such-distribution" and rows["goose3"]["mean"] == {}
@@ -63,7 +64,7 @@ def test_tools_are_compared_and_what_is_wrong_is_a_row(
     assert rows["em_2_5"]["note"] == "without resiliparse, trafilatura, go_domdistiller"
     assert rows["em_2_5"]["mean"]["precision"] == 0.75 and rows["em_4_8"]["mean"] == {}
     shown = (tmp_path / "out" / "report.md").read_text()
-    assert "not installed" in shown and "| web | other_page | 1 | yes |" in shown and "4 pages. Left out: 2" in shown
+    assert "not installed" in shown and "| web | other_page | 2 | yes |" in shown and "4 pages. Left out: 2" in shown
     assert "(intervals over sites)" in shown and "(intervals over sites)" in ran.out
     assert "| none: it needs scikit-learn (the extra `train`), two tools" in shown
     assert "readability: 100.0%, 75.0% to 100.0%" in (tmp_path / "out" / "f1.svg").read_text()
@@ -71,19 +72,20 @@ def test_tools_are_compared_and_what_is_wrong_is_a_row(
 
 @pytest.mark.slow
 def test_a_tool_that_hangs_or_dies_costs_its_page_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process is killed at the limit, and another goes on; one that never starts is a row."""
+    """The process is killed at the limit, and another goes on; one that never starts is a row. None has a network."""
     for number in range(4):
         add_article(tmp_path / "pages", number)
     pages = read_pages([tmp_path / "pages"], 0, print, lambda _: None).pages
     code = """if True:
-        import os, sys, time
+        import os, socket, sys, time
         from lab.extractor_bench import tool_process
         from lab.extractor_bench.tools import TOOLS, Tool
         def run(html):
             if "Story 1" in html: time.sleep(600)
             if "Story 2" in html: os._exit(1)
             if "Story 3" in html: raise ValueError
-            return "a text"
+            try: socket.create_connection(("127.0.0.1", 9))
+            except OSError as refused: return str(refused)
         TOOLS.update(weak=Tool(lambda _: run), broken=Tool(lambda _: sys.exit(1)))
         tool_process.main(sys.argv[1])"""
     for name in ("weak", "broken"):
@@ -91,7 +93,7 @@ def test_a_tool_that_hangs_or_dies_costs_its_page_only(tmp_path: Path, monkeypat
     monkeypatch.setattr(runs, "command", lambda name: (sys.executable, "-P", "-c", code, name))
     settings = MeasureSettings(workers=1, time_limit_s=3)
     weak = run_tool("weak", pages, settings, lambda _: None)
-    assert weak.texts == ["a text", "", "", ""]
+    assert weak.texts == ["an extractor reaches no network", "", "", ""]
     assert weak.errors == {"timeout": 1, "worker_died": 1, "failed": 1}
     broken = run_tool("broken", pages, settings, lambda _: None)
     assert broken.texts == [] and broken.note == "its process does not start; see stderr"

@@ -9,13 +9,13 @@ from farmwatch.labels.labelled_pages import Label
 from filters.measure.page_measures import RawPage
 from lab.extractor_bench.body_text import body_text
 from lab.extractor_bench.clusters import k_means, principal, tag_ratios
-from lab.extractor_bench.ensembles import Ensemble, combined
+from lab.extractor_bench.ensembles import Ensemble, nodes_in
 from lab.extractor_bench.gold_errors import Cause, gold_error
 from lab.extractor_bench.groups import complexities
+from lab.extractor_bench.metrics import Scores
 from lab.extractor_bench.page_facts import PageFacts, page_facts
 from lab.extractor_bench.pages import BenchPage
-from lab.extractor_bench.rank_correlation import kendall, spearman
-from lab.extractor_bench.runs import ToolRun
+from lab.extractor_bench.report import ToolRow, correlations
 
 
 def page(gold: str) -> BenchPage:
@@ -67,16 +67,12 @@ def test_a_word_that_is_more_frequent_in_the_label_counts_once() -> None:
 
 def test_an_ensemble_has_the_text_nodes_of_enough_members() -> None:
     """A node counts as whole words; members that did not run are named, and too few of them make no text."""
-    facts = [PageFacts(["\na ", "b", ", c", "\nd"])]
-    runs = {
-        "x": ToolRun("x", texts=["a  b\nc"]),
-        "y": ToolRun("y", texts=["a b, c-cd"]),
-        "z": ToolRun("z", note="gone"),
-    }
-    run = combined(Ensemble(2, ("x", "y", "z")), runs, facts)
-    assert (run.name, run.texts, run.note) == ("em_2_3", ["\na b, c"], "without z")
-    none = combined(Ensemble(3, ("x", "y", "z")), runs, facts)
-    assert none.texts == [] and none.note == "too few members: without z"
+    leaves, members = ["\na ", "b", ", c", "\nd"], ("x", "y", "z")
+    votes = dict(zip("xy", nodes_in(["a  b\nc", "a b, c-cd"], leaves), strict=True))
+    two, three = Ensemble(2, members), Ensemble(3, members)
+    assert two.text(leaves, votes) == "\na b, c" and two.can_run(votes) and not three.can_run(votes)
+    assert (two.name, two.run(votes).note) == ("em_2_3", "without z") and two.run(members).note == ""
+    assert three.run(votes).note == "too few members: without z"
 
 
 def test_k_means_finds_what_lies_apart() -> None:
@@ -96,9 +92,11 @@ def test_tag_ratios_are_standardised() -> None:
 
 
 def test_orders_are_compared_with_ties() -> None:
-    """Tau-b and rho, as published for a small table; a constant has no order."""
-    assert kendall([1, 2, 3], [1, 3, 2]) == pytest.approx(1 / 3)
-    assert spearman([1, 2, 3], [1, 3, 2]) == pytest.approx(0.5)
-    assert kendall([1, 1, 2], [1, 2, 3]) == pytest.approx(2 / np.sqrt(6))
-    assert spearman([1, 1, 2], [1, 2, 3]) == pytest.approx(np.sqrt(3) / 2)
-    assert kendall([1, 1], [1, 2]) is None and spearman([1, 2], [1, 1]) is None
+    """Kendall's tau-b and Spearman's rho, as published for a small table, from bad to good; a constant has no order."""
+    means = {"f1": (1, 2, 3), "jaccard": (1, 3, 2), "recall": (1, 1, 2), "distance": (3, 2, 1), "words": (1, 1, 1)}
+    every = {name: means.get(name, (0, 0, 0)) for name in Scores._fields}
+    tools = [ToolRow(name="", version="", mean={name: of[at] for name, of in every.items()}) for at in range(3)]
+    found = {(of.first, of.second): (of.kendall, of.spearman) for of in correlations(tools)}
+    assert found["f1", "jaccard"] == pytest.approx((1 / 3, 0.5)) and found["f1", "distance"] == pytest.approx((1, 1))
+    assert found["recall", "f1"] == pytest.approx((2 / np.sqrt(6), np.sqrt(3) / 2))
+    assert found["f1", "words"] == (None, None) and correlations(tools[:1]) == []

@@ -9,12 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.extractor_bench.edit_distance import edit_distance
-from lab.extractor_bench.metrics import MOST_WORDS, scores_of
+from lab.extractor_bench.metrics import MOST_WORDS, Scores, scores_of
 from lab.extractor_bench.union_lcs import union_hits
 
 WORDS = st.lists(st.sampled_from("abcdef"), max_size=12)
 LINES = st.lists(st.lists(st.sampled_from("abcde"), min_size=1, max_size=7), max_size=5)
 TEXTS = st.text(alphabet="aAbBcd \n", max_size=60)
+
+
+def score(gold: str, text: str) -> Scores:
+    return scores_of(gold, [text])[0]
 
 
 def plain_distance(first: list[str], second: list[str]) -> int:
@@ -53,9 +57,9 @@ def plain_union(reference: list[list[str]], text: list[list[str]]) -> int:
 
 def test_the_checks_of_the_thesis() -> None:
     """Edit distance 3/6, Jaccard 3/8, ROUGE-LSum precision 4/7 and recall 4/6."""
-    assert scores_of("the cat sat on a mat", "the cat lay on one rug").distance == 3 / 6
-    assert scores_of("one two three four five", "one two three six seven eight").jaccard == 3 / 8
-    summed = scores_of("police killed the gunman last night", "the gunman\npolice killed one more man")
+    assert score("the cat sat on a mat", "the cat lay on one rug").distance == 3 / 6
+    assert score("one two three four five", "one two three six seven eight").jaccard == 3 / 8
+    summed = score("police killed the gunman last night", "the gunman\npolice killed one more man")
     assert (summed.precision, summed.recall) == (4 / 7, 4 / 6)
 
 
@@ -79,13 +83,13 @@ def test_the_bits_find_the_distance_that_a_plain_table_finds(first: list[str], s
 @given(TEXTS)
 def test_a_text_is_equal_to_itself(text: str) -> None:
     """Also one without words: every metric but the distance is 1."""
-    assert scores_of(text, text) == pytest.approx((1.0,) * 9 + (0.0,))
+    assert score(text, text) == pytest.approx((1.0,) * 9 + (0.0,))
 
 
 @given(TEXTS, TEXTS)
 def test_metrics_are_shares_and_symmetric_where_they_name_no_side(gold: str, text: str) -> None:
     """Each is from 0 to 1; precision of a text is recall of the other, but for ROUGE, whose lines are not symmetric."""
-    one, other = scores_of(gold, text), scores_of(text, gold)
+    one, other = score(gold, text), score(text, gold)
     assert all(0 <= number <= 1 for number in one)
     assert (one.set_precision, one.set_recall) == (other.set_recall, other.set_precision)
     for name in ("words", "set_f1", "jaccard", "shingles", "distance"):
@@ -94,13 +98,19 @@ def test_metrics_are_shares_and_symmetric_where_they_name_no_side(gold: str, tex
 
 def test_no_text_and_no_label_have_no_part_in_common() -> None:
     """An empty text scores 0, and its distance is 1; sets differ by case only for Jaccard."""
-    assert scores_of("a b", "") == (0.0,) * 9 + (1.0,)
-    assert scores_of("", "a b") == (0.0,) * 9 + (1.0,)
-    cased = scores_of("A B", "a b")
+    assert score("a b", "") == (0.0,) * 9 + (1.0,)
+    assert score("", "a b") == (0.0,) * 9 + (1.0,)
+    cased = score("A B", "a b")
     assert (cased.set_f1, cased.jaccard, cased.f1) == (1, 0, 0)
 
 
 def test_words_beyond_the_most_are_left_out_of_the_order() -> None:
     """A hostile text costs bounded time: only its first words are aligned."""
-    long = scores_of("w " * MOST_WORDS, "w " * MOST_WORDS + "v " * 5)
+    long = score("w " * MOST_WORDS, "w " * MOST_WORDS + "v " * 5)
     assert (long.precision, long.distance) == (1, 0) and long.words < 1
+
+
+@given(TEXTS, st.lists(TEXTS, max_size=4))
+def test_many_texts_of_a_page_have_the_metrics_that_each_has_alone(gold: str, texts: list[str]) -> None:
+    """Also where some are equal, or equal to the main text."""
+    assert scores_of(gold, [*texts, gold, *texts]) == [score(gold, text) for text in [*texts, gold, *texts]]

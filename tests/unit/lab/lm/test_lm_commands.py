@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from filters.perplexity.model import Formula, load_model
-from lab.lm.command import DANGER
+from filters.perplexity.names import DANGER
 from stream.text.user_errors import Exit
 from tests.support.front_door import Runner
 from tests.support.pages.labelled_folder import add_page

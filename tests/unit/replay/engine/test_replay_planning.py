@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from farmwatch.runs.notices import early_begin_note
 from farmwatch.runs.summary_lines import lines_of, next_commands
 from farmwatch.terminal.remedies import in_full, resume_command
 from replay.engine.lifecycle import begin
-from replay.engine.plan import OtherParameters, Plan, ReplayRequest, plan, refuse_other_epoch
+from replay.engine.plan import OtherParameters, Plan, ReplayRequest, plan, refuse_other_epoch, refuse_unfit
 from replay.engine.runner import Ending
 from replay.engine.source import NothingToReplay, OutsideRetention, WindowOffsets, offsets_of
 from replay.engine.summary import lost_text, summary_of
@@ -238,6 +239,23 @@ def test_other_parameters_are_refused_by_name(desk: Desk, asked: dict[str, str],
     desk.begin(name="mine", begin="2026-05-02")
     with pytest.raises(OtherParameters, match=said):
         desk.plan(name="mine", **asked)
+
+
+def test_a_pair_reads_no_fluent_text_unless_it_is_allowed(desk: Desk, tmp_path: Path) -> None:
+    """A detector that divides by perplexity is refused before the run begins, and the message says how to allow it."""
+    pair = "binoculars/a+b@2/bf16/512/none"
+    extracted = '[rules.extracted]\nthreshold = "ok"\n'
+    for name, allow, detector, is_refused in (
+        ("other", "false", DETECTOR, False),
+        ("pair", "false", pair, True),
+        ("allowed", "true", pair, False),
+    ):
+        ruleset = tmp_path / f"{name}.toml"
+        ruleset.write_text(f'scores = "fluent"\n[fluent]\nallow_perplexity = {allow}\n{extracted}', encoding="utf-8")
+        desk.config = config_of(desk.config.log.url, "tally.sprt={p0=0.1, p1=0.6}")
+        planned = desk.plan(ruleset=str(ruleset), name=name, detector=detector)
+        with pytest.raises(RunRefused, match="allow_perplexity = true") if is_refused else nullcontext():
+            refuse_unfit(desk.log, desk.config, planned)
 
 
 def test_the_live_run_is_not_replayed_into(desk: Desk) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from filters.perplexity.model import NgramModel, read_model
-from filters.perplexity.model_file import VERSION, Card, Header, Tables, encode
+from filters.perplexity.model_file import VERSION, Card, NgramHeader, Tables, encode
 from filters.perplexity.words import NUMBER, START, hash_of
 
 CARD = Card(corpus="a few words", licence="CC0-1.0")
@@ -29,7 +29,7 @@ def tables_of(
     }
     of_orders = [keys, pairs, triples][: 3 if trigrams else 2]
     return Tables(
-        Header(version=VERSION, counts=tuple(map(len, of_orders)), unknown=UNKNOWN, unseen=UNSEEN, card=CARD),
+        NgramHeader(version=VERSION, counts=tuple(map(len, of_orders)), unknown=UNKNOWN, unseen=UNSEEN, card=CARD),
         tuple(np.array(sorted(of), np.uint64) for of in of_orders),
         tuple(np.array([of[key] for key in sorted(of)], np.float32) for of in of_orders),
     )
