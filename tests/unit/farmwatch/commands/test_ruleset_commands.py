@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from filters.articles.model import load_model
+from filters.perplexity.model_file import digest_of, encode
 from filters.rules.ruleset import load_ruleset, parse_ruleset, shipped_rulesets
 from stream.text.user_errors import Exit
 from tests.support.front_door import Runner
 from tests.support.paths import ROOT
+from tests.support.small_ngrams import BIGRAMS, TRIGRAMS, WORDS, tables_of
 
 EXTRACTED = '[rules.extracted]\nthreshold = "ok"\n'
 MINE = EXTRACTED + "\n[rules.min_tokens]\nthreshold = 100\n"
@@ -192,3 +194,18 @@ def test_nothing_of_a_file_steers_the_terminal(farmwatch: Runner, mine: Path) ->
     assert "\x1b" not in farmwatch("rulesets", "check", mine).err
     mine.write_text(EXTRACTED + '[rules.url_kind]\n[rules.url_kind.patterns]\n"\\u001b[2J" = "\\u001b"\n')
     assert "\x1b" not in farmwatch("rulesets", "diff", "notes", mine).out
+
+
+def test_a_replay_without_its_ngram_model_is_refused(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """A run that scores by a model begins and goes on only where its file is; the danger is said at its begin."""
+    data = encode(tables_of(WORDS, BIGRAMS, TRIGRAMS))
+    model, ruleset = tmp_path / f"{digest_of(data)}.ngrams", tmp_path / "mine.toml"
+    model.write_bytes(data)
+    text = f'scores = "fluent"\n[fluent]\nmodel = "{model.name}"\n[rules.extracted]\nthreshold = "ok"\n'
+    ruleset.write_text(text, encoding="utf-8")
+    begun = farmwatch("replay", "--ruleset", ruleset, "--name", "mine", "--log", finished)
+    assert begun.code == Exit.OK and "looks more like a language model's" in begun.err
+    model.unlink()
+    for words in (["--name", "mine"], ["--name", "other", "--ruleset", ruleset]):
+        refused = farmwatch("replay", *words, "--log", finished)
+        assert refused.code == Exit.USAGE and f"{model}: the model cannot be read: No such file" in refused.err

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from filters.perplexity.fluent import Unit, fluent_text
 from filters.perplexity.model import Formula, NgramModel, load_model, shipped_model
-from tests.unit.filters.perplexity.small_model import BIGRAMS, TRIGRAMS, UNKNOWN, UNSEEN, WORDS, model_of
+from tests.support.small_ngrams import BIGRAMS, TRIGRAMS, UNKNOWN, UNSEEN, WORDS, model_of
 
 BIGRAM, TRIGRAM = model_of(WORDS, BIGRAMS), model_of(WORDS, BIGRAMS, TRIGRAMS)
 _SPOKEN = {"<number>": "7"}

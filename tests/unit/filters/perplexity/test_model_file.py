@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from filters.errors import BadModel
 from filters.perplexity.model import load_model, read_model, shipped_model
 from filters.perplexity.model_file import decoded, digest_of, encode
-from tests.unit.filters.perplexity.small_model import BIGRAMS, CARD, TRIGRAMS, WORDS, tables_of
+from tests.support.small_ngrams import BIGRAMS, CARD, TRIGRAMS, WORDS, tables_of
 
 TABLES = tables_of(WORDS, BIGRAMS, TRIGRAMS)
 DATA = encode(TABLES)

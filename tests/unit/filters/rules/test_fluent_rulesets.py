@@ -14,7 +14,7 @@ from filters.perplexity.model_file import encode
 from filters.rules.judgement import judge_and_text
 from filters.rules.ruleset import load_ruleset, parse_ruleset
 from tests.support.pages.numbered_pages import page_features
-from tests.unit.filters.perplexity.small_model import BIGRAMS, TRIGRAMS, WORDS, model_of, tables_of
+from tests.support.small_ngrams import BIGRAMS, TRIGRAMS, WORDS, model_of, tables_of
 
 RULES = '[rules.extracted]\nthreshold = "ok"\n'
 NOISE = "Zxqv kwrt 77 plumbago vvv."
