@@ -116,6 +116,13 @@ class Ruleset:
         return xxhash.xxh3_64_hexdigest(msgspec.json.encode(content))
 
 
+def without_paths(stored: str) -> str:
+    """A stored ruleset for other machines: an n-gram model is looked for beside its file."""
+    source, head, models = stored.partition(_MODELS)
+    kept = [line for line in models.splitlines(keepends=True) if not line.endswith('.ngrams"\n')]
+    return "".join([source, head, *kept] if kept else [source])
+
+
 def rule_fields(rule: Rule) -> dict[str, Any]:
     """A rule in normal form: 1 is 1.0, -0.0 is 0.0, lists are sorted; of patterns, the first match wins."""
     fields: dict[str, Any] = {"threshold": rule.threshold, "on_unknown": "drop" if rule.drop_unknown else "pass"}

@@ -12,7 +12,7 @@ from filters.perplexity.fluent import fluent_text
 from filters.perplexity.model import shipped_model
 from filters.perplexity.model_file import encode
 from filters.rules.judgement import judge_and_text
-from filters.rules.ruleset import load_ruleset, parse_ruleset
+from filters.rules.ruleset import load_ruleset, parse_ruleset, without_paths
 from tests.support.pages.numbered_pages import page_features
 from tests.support.small_ngrams import BIGRAMS, TRIGRAMS, WORDS, model_of, tables_of
 
@@ -59,13 +59,15 @@ def test_the_digest_has_limit_and_model(tmp_path: Path) -> None:
 
 
 def test_a_run_finds_the_model_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stored text has the path of the model beside the ruleset's file. Without the file it is refused in words."""
+    """The stored text has the path of the model beside the ruleset's file. What is published has
+    no path. Without the file it is refused in words."""
     name = written(tmp_path)
     (tmp_path / "mine.toml").write_text(of_table(f'model = "{name}"'), encoding="utf-8")
     monkeypatch.chdir(tmp_path.parent)
     begun = load_ruleset(tmp_path / "mine.toml")
     again = parse_ruleset(begun.stored, "mine")
     assert (again.digest, again.stored, again.source) == (begun.digest, begun.stored, begun.source)
+    assert without_paths(begun.stored) == begun.source
     (tmp_path / name).rename(tmp_path / "moved.ngrams")
     with pytest.raises(BadRuleset, match=rf"run r: fluent: .*{name}: the model cannot be read: No such file"):
         parse_ruleset(begun.stored, "mine", "run r")
