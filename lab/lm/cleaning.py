@@ -79,12 +79,14 @@ def _text(html: str, taken: str, settings: MeasureSettings) -> str:
 
 
 def _inputs(files: Sequence[Path], out: Path) -> Iterator[tuple[Path, Path]]:
-    """Each file, and where its text goes. Raises UsageError for two files with one place."""
+    """Each file, and where its text goes. Raises UsageError for two files with one place, or one with its own."""
     taken = dict[Path, Path]()
     for path in files:
         for source in sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]:
             place = source.relative_to(path) if path.is_dir() else Path(source.name)
             target = out / place.with_name(f"{place.name}.txt" if place.suffix != ".txt" else place.name)
+            if target.resolve() == source.resolve():
+                raise UsageError(f"{source}: its text would take its place: name another folder")
             if target in taken:
                 raise UsageError(f"{source} and {taken[target]}: both would be written to {target}")
             taken[target] = source

@@ -53,11 +53,15 @@ def test_train_trigrams_and_prune(farmwatch: Runner, tmp_path: Path) -> None:
 
 
 def test_too_little_text(farmwatch: Runner, tmp_path: Path) -> None:
-    """A corpus without words that repeat, or without files, is refused, and nothing is written."""
+    """A corpus without words that repeat, n-grams to keep, or files is refused, and nothing is written."""
     (tmp_path / "short.txt").write_text("only once")
     result = farmwatch(
         "lab", "lm", "train", str(tmp_path / "short.txt"), "--out", str(tmp_path / "out"), "--licence", "x"
     )
+    assert result.code == Exit.PROBLEM and "too little text" in result.err and not (tmp_path / "out").exists()
+    (tmp_path / "short.txt").write_text("a\nb\na\nb\nc\na a\nb b\n")
+    arguments = ["--out", str(tmp_path / "out"), "--licence", "x", "--ngrams", "1"]
+    result = farmwatch("lab", "lm", "train", str(tmp_path / "short.txt"), *arguments)
     assert result.code == Exit.PROBLEM and "too little text" in result.err and not (tmp_path / "out").exists()
     (tmp_path / "empty").mkdir()
     result = farmwatch("lab", "lm", "train", str(tmp_path / "empty"), "--out", str(tmp_path / "out"), "--licence", "x")
@@ -95,13 +99,15 @@ def test_clean(farmwatch: Runner, tmp_path: Path) -> None:
 
 
 def test_clean_refusals(farmwatch: Runner, tmp_path: Path) -> None:
-    """Two files with one place are refused before anything is written; one that is not there is skipped."""
+    """Two files with one place, or one with its own, are refused before anything is written; one missing is skipped."""
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "same.txt").write_text("He would not go.")
     out = str(tmp_path / "out")
     result = farmwatch("lab", "clean", str(tmp_path / "a"), str(tmp_path / "b"), "--out", out)
     assert result.code == Exit.USAGE and "both would be written" in result.err
+    result = farmwatch("lab", "clean", str(tmp_path / "a"), "--out", str(tmp_path / "b" / ".." / "a"))
+    assert result.code == Exit.USAGE and "would take its place" in result.err
     result = farmwatch("lab", "clean", str(tmp_path / "none.txt"), str(tmp_path / "a"), "--out", out)
     assert result.code == Exit.PROBLEM and "none.txt: No such file" in result.err
     assert (tmp_path / "out/same.txt").read_text() == "He would not go."
