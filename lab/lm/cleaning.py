@@ -16,6 +16,7 @@ from filters.measure.extractors import extract
 from filters.perplexity.fluent import Unit, kept_text, parts_of
 from filters.perplexity.model import Formula, load_model
 from filters.perplexity.names import DANGER, SHIPPED, UNLIKELY
+from filters.rules.kinds import MOST
 from filters.settings import MeasureSettings
 from lab.lm.command import Model, OfFormula, OfUnit, Take
 from lab.lm.tag_remover import text_without_tags
@@ -31,7 +32,9 @@ def clean(
     /,
     *,
     out: Annotated[Path, Parameter(help="Folder for the texts, NAME.txt, in the folders of their files.")],
-    limit: Annotated[float, Parameter(help="Perplexity above which text goes.", validator=Number(gt=1))] = UNLIKELY,
+    limit: Annotated[
+        float, Parameter(help="Perplexity above which text goes.", validator=Number(gt=1, lte=MOST))
+    ] = UNLIKELY,
     model: Model = SHIPPED,
     formula: OfFormula = Formula.INTERPOLATED,
     unit: OfUnit = Unit.SENTENCE,

@@ -108,6 +108,7 @@ def test_clean_refusals(farmwatch: Runner, tmp_path: Path) -> None:
     assert result.code == Exit.USAGE and "both would be written" in result.err
     result = farmwatch("lab", "clean", str(tmp_path / "a"), "--out", str(tmp_path / "b" / ".." / "a"))
     assert result.code == Exit.USAGE and "would take its place" in result.err
+    assert farmwatch("lab", "clean", str(tmp_path / "a"), "--out", out, "--limit", "inf").code == Exit.USAGE
     result = farmwatch("lab", "clean", str(tmp_path / "none.txt"), str(tmp_path / "a"), "--out", out)
     assert result.code == Exit.PROBLEM and "none.txt: No such file" in result.err
     assert (tmp_path / "out/same.txt").read_text() == "He would not go."
