@@ -28,9 +28,11 @@ _PLAIN_PAGE = "<html><body><article><p>" + "One sentence of text. " * 20 + "</p>
 
 
 def extractor(at: Subject) -> Results:
-    """The extractor is installed and finds the text of a plain page. Raises UnknownExtractor, MissingExtra."""
+    """The extractor finds the text of a plain page, with models that are there. Raises FarmwatchError."""
     from filters.measure.extractors import extract
+    from filters.measure.worker_process import first_frame
 
+    first_frame(at.config.measure)
     name = at.config.measure.extractor
     if error := extract(_PLAIN_PAGE, "", at.config.measure).error:
         mend = f"reinstall {name}, or set measure.extractor to another one"

@@ -290,10 +290,12 @@ def test_a_mistake_of_farmwatch_is_named(configure: Configure, monkeypatch: pyte
 
 
 def test_the_configured_extractor_is_tried(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An extractor without its package has the install command; one that finds no text is broken."""
+    """Without its package it has the install command; a model that is not there, or no text that is found, is told."""
     monkeypatch.setitem(sys.modules, "resiliparse", None)
     found = _found(configure("measure.extractor=resiliparse"), "extractor")
     assert (found.state, "pip install '.[resiliparse]'" in found.mend) == (FAIL, True)
+    found = _found(configure("measure.perplexity_model=0123456789abcdef.ngrams"), "extractor")
+    assert (found.state, "the model cannot be read: No such file" in found.found) == (FAIL, True)
 
     def broken(*_: Any) -> Any:
         raise ImportError("undefined symbol")
