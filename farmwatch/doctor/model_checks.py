@@ -13,7 +13,15 @@ from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from farmwatch.terminal.remedies import in_full
 from filters.errors import BadRuleset
 from filters.measure.epoch import epoch_settings
-from replay.runs.configured import configured_site_method, load_configured_ruleset, site_test_of, tally_identity
+from filters.perplexity.names import PerplexityMeasure
+from filters.rules.catalogue import RULES
+from replay.runs.configured import (
+    configured_site_method,
+    load_configured_ruleset,
+    refuse_perplexity,
+    site_test_of,
+    tally_identity,
+)
 from scoring.detectors.registry import detector_identities
 from scoring.interface import name_of, refuse_uncalibrated
 from scoring.sites.registry import SiteMethod
@@ -43,7 +51,7 @@ def extractor(at: Subject) -> Results:
 
 
 def ruleset(at: Subject) -> Results:
-    """The ruleset loads; a failure is only a warning if the live run has its rules from the log. Raises BadRuleset."""
+    """The ruleset loads, if only from the log, and fits detectors and measures. Raises BadRuleset, RunRefused."""
     try:
         configured = load_configured_ruleset(at.config)
     except BadRuleset as error:
@@ -52,6 +60,11 @@ def ruleset(at: Subject) -> Results:
             raise
         yield warn(one_line(f"judge.ruleset: {in_full(error)}; {continues}"))
     else:
+        refuse_perplexity(configured, at.config.score.detectors)
+        rules = (rule for table in configured.tables.values() for rule in table.rules if rule.threshold is not None)
+        unknown = [rule.name for rule in rules if RULES[rule.name].of in list(PerplexityMeasure)]
+        if unknown and not at.config.measure.perplexity_model:
+            yield warn(f"{', '.join(unknown)}: unknown of every page", 'set measure.perplexity_model = "english"')
         yield ok(f"{configured.name} {configured.digest}")
 
 

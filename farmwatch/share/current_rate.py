@@ -78,14 +78,14 @@ def current_rate(
         undated, waiting = cut.undated(rows, config.rate.groups), 0 if rows else waiting
     lines = [line if line.by else msgspec.structs.replace(line, crawling=crawling) for line in lines]
     rulesets = Control(log).rulesets
-    is_fluent = any(field_of_ruleset(rulesets, line, "scores") == TextName.FLUENT for line in lines)
+    is_fluent = any(field_of_ruleset(rulesets, line.digest, "scores") == TextName.FLUENT for line in lines)
     notes = [*seams_of(log, run), *([DANGER] if is_fluent else ())]
     return CurrentRate(lines, counts, at, notes, undated, waiting)
 
 
-def field_of_ruleset(rulesets: Mapping[str, str], line: RateLine, field: str) -> Any:
-    """A field of the stored ruleset of a line; () without one."""
-    ruleset = rulesets.get(line.digest, "")
+def field_of_ruleset(rulesets: Mapping[str, str], digest: str, field: str) -> Any:
+    """A field of a stored ruleset; () without one."""
+    ruleset = rulesets.get(digest, "")
     return read_toml(ruleset, len(ruleset.encode())).get(field, ())
 
 

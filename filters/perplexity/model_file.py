@@ -93,7 +93,7 @@ def digest_in(path: Path) -> str:
     """The digest that a file's name gives. Raises BadModel."""
     if named := _NAME.fullmatch(path.name):
         return named[1]
-    raise BadModel(f"n-gram model {str(path)!r}: its file has the name of its digest, DIGEST{SUFFIX}")
+    raise BadModel(f"n-gram model {str(path)!r}: take english, or a file with the name of its digest, DIGEST{SUFFIX}")
 
 
 def mapped(path: Path) -> Any:

@@ -133,7 +133,9 @@ def rate(
             return Exit.OK
     else:
         for line in lines:
-            of_visitors = SegmentKind.COMMENT in field_of_ruleset(rulesets, line, "kinds")  # never beside other text
+            of_visitors = SegmentKind.COMMENT in field_of_ruleset(
+                rulesets, line.digest, "kinds"
+            )  # never beside other text
             _put_line(line, of_visitors=of_visitors, verbose=verbose)
     said = (sentence(line.canary_remark) for line in lines if line.canary_remark and verbose and line.by)
     for correction in dict.fromkeys(said):

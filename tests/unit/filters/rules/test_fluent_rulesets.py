@@ -89,7 +89,10 @@ def test_a_model_behind_a_link(tmp_path: Path) -> None:
     [
         (of_table("limit = 1"), "fluent: limit: Expected `float` > 1.0"),
         (of_table("limits = 9000"), "fluent: unknown field limits; known: allow_perplexity, limit, model; did you"),
-        (of_table('model = "french"'), "fluent: n-gram model '.*french': its file has the name of its digest"),
+        (
+            of_table('model = "french"'),
+            "fluent: n-gram model '.*french': take english, or a file with the name of its digest",
+        ),
         (f"[fluent]\n{RULES}", 'the table fluent needs scores = "fluent"'),
         (f'reads = "fluent"\n{RULES}', "reads: fluent is not read by rules; known: main, c4"),
         (f'{RULES}[otherwise]\nscores = "fluent"\n[otherwise.fluent]\n', "unknown field fluent"),
