@@ -1,19 +1,23 @@
 """What a text loses without its unlikely sentences: flags on human pages, likeness to labelled texts, divergence, cost.
 
     python -m tests.bench.studies.perplexity flags|cleaneval [every nth page, default 1] [model of blocks]
+    python -m tests.bench.studies.perplexity pair PAGES FOLDER
 
 Prints the tables of docs/explanation/perplexity.md; `cleaneval` also writes its picture. The model of blocks is one
 that learned nothing of CleanEval: `lab train-extractor` with `--source` of each other source makes it. A page is surely
-human as in `tests.bench.bench_segments`. Main texts are those of the articles under `default`.
+human as in `tests.bench.bench_segments`. Main texts are those of the articles under `default`. `pair` scores a sample
+of so many pages, and as many others for the thresholds, with the language model in the folder as both of a pair.
 """
 
 from __future__ import annotations
 
 import json
+import random
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from time import process_time
@@ -41,6 +45,10 @@ from lab.lm.tag_remover import text_without_tags
 from scoring.estimate.intervals import Z95, wilson
 from scoring.interface import TextScore
 from scoring.lite_ngram.detector import LiteNgram
+from scoring.pair.models import load_models
+from scoring.pair.scores import PairReading
+from scoring.pair.settings import PairSettings, pair_identity
+from scoring.pair.tokens import head
 from tests.bench.bench_segments import is_human
 from tests.bench.timing import argument, json_lines, labelled_pages_folder
 from tests.support.paths import data_root
@@ -67,7 +75,7 @@ WAYS = (Way(), *(Way(formula, limit) for formula, limits in LIMITS.items() for l
 
 def main() -> None:
     print(f"{datetime.now(UTC):%Y-%m-%d}; numpy {version('numpy')}; model {_MODEL.digest}; {_LITE.identity}")
-    {"flags": print_flags, "cleaneval": print_cleaneval}[sys.argv[1]](argument(2, 1))
+    {"flags": print_flags, "cleaneval": print_cleaneval, "pair": print_pair}[sys.argv[1]](argument(2, 1))
 
 
 class Scored(NamedTuple):
@@ -175,6 +183,69 @@ def _moved(texts: Sequence[Scored], way: Way) -> str:
     means = [sum(column) / len(known) for column in zip(*known, strict=True)] or [0, 0]
     gone = f"{1 - sentences[str(way)] / sentences['whole']:.1%} {1 - words[str(way)] / words['whole']:.1%}"
     return f"{gone}; {means[0]:.4f} {means[1]:.4f}"
+
+
+TOKENS, HELD_OUT = 256, 40  # read of a text; texts of each label
+LIKENESSES: Mapping[str, Callable[[PairReading], float]] = {  # high: a language model's
+    "perplexity": lambda of: -of.ppl,
+    "Binoculars": lambda of: -of.binoculars,
+    "Fast-DetectGPT": lambda of: of.fast_detectgpt,
+}
+
+
+def print_pair(pages: int) -> None:
+    """Scores of human pages by one model as observer and performer, before and after; thresholds of other pages."""
+    from scoring.pair.engine import PairEngine  # needs torch
+
+    settings = PairSettings(observer=sys.argv[3], performer=sys.argv[3], device="cpu", max_tokens=TOKENS)
+    models = load_models(settings)
+    once = models.performer._replace(body=lru_cache(1)(models.performer.body))  # the observer's states are the same
+    engine = PairEngine(models._replace(observer=once, performer=once), settings)
+    names = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers"))
+    print(f"{pair_identity(settings, 'binoculars')}; {names}")
+
+    def read(texts: Iterable[str]) -> list[PairReading | None]:
+        heads = [head(text, TOKENS) for text in texts]
+        distinct = list(dict.fromkeys(heads))
+        results = dict(zip(distinct, engine.read(distinct), strict=True))
+        return [result if isinstance(result := results[of], PairReading) else None for of in heads]
+
+    rows, texts = list(json_lines(data_root() / "data" / "texts" / "dev.jsonl.zst")), sorted(main_texts(1))
+    for drawn in (rows, texts):
+        random.Random(1).shuffle(drawn)
+    human, llm = (read([row["text"] for row in rows if row["label"] == label][:HELD_OUT]) for label in ("human", "llm"))
+    sample = [[way.of(text) for way in WAYS] for _, text in texts[: 2 * pages : 2]]
+    others = read(text for _, text in texts[1 : 2 * pages : 2])
+    results = read(text for of in sample for text in of)
+    print(f"Flagged of {pages} pages by the threshold that flags 5% of as many others; shifts in deviations of those\n")
+    _print_line("text", "words that go", *(f"{name}, {cell}" for name in LIKENESSES for cell in ("flagged", "shift")))
+    _print_line(*["---"] * (2 + 2 * len(LIKENESSES)))
+    whole = sum(len(of[0].split()) for of in sample)
+    for place, way in enumerate(WAYS):
+        pairs = [(a, b) for a, b in zip(results[:: len(WAYS)], results[place :: len(WAYS)], strict=True) if a and b]
+        cells = [cell for likeness_of in LIKENESSES.values() for cell in _shifted(pairs, likeness_of, others)]
+        _print_line(way, f"{1 - sum(len(of[place].split()) for of in sample) / whole:.1%}", *cells)
+    for name, likeness_of in LIKENESSES.items():
+        above = [likeness_of(b) > likeness_of(a) for a in human for b in llm if a and b]
+        print(f"{name}: AUROC of held-out texts, {HELD_OUT} of each label: {np.mean(above):.3f}")
+
+
+def _shifted(
+    pairs: Sequence[tuple[PairReading, PairReading]],
+    likeness_of: Callable[[PairReading], float],
+    others: Iterable[PairReading | None],
+) -> tuple[str, str]:
+    """Flags after, gained and lost; the mean change towards a language model with its paired interval."""
+    human = np.array([likeness_of(of) for of in others if of])
+    before, after = (np.array(list(map(likeness_of, column))) for column in zip(*pairs, strict=True))
+    edge, moves = np.quantile(human, 0.95), (after - before) / human.std()
+    was, now = before > edge, after > edge
+    share, low, high = wilson(int(now.sum()), len(now), Z95)
+    flagged = (
+        f"{now.sum()} of {len(now)}: {share:.1%} ({low:.1%} to {high:.1%}), +{(now & ~was).sum()} -{(was & ~now).sum()}"
+    )
+    half = Z95 * moves.std() / len(moves) ** 0.5
+    return flagged, f"{moves.mean():+.3f} ({moves.mean() - half:+.3f} to {moves.mean() + half:+.3f})"
 
 
 class Page(NamedTuple):
