@@ -22,8 +22,8 @@ from farmwatch.doctor.status import StatusReader
 from farmwatch.terminal.remedies import REMEDIES
 from filters.measure.epoch import feature_epoch
 from filters.measure.extractors import EXTRACTORS, ExtractorRow
+from scoring.engine.check import ModelCheck
 from scoring.errors import NoDevice
-from scoring.pair.check import PairCheck
 from stream.log.contract import Output, StateChange, Topic
 from stream.opening import open_log
 from stream.schema.records import Page, encode
@@ -348,7 +348,7 @@ def test_thresholds_of_a_detector_that_does_not_run_are_a_warning(configure: Con
 def test_a_card_too_full_for_the_models_is_a_warning(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too little GPU memory is a warning, not a FAIL, because SCORE itself may use it."""
     for free, state in ((10, WARN), (1000, OK)):
-        found = PairCheck("torch 2", "some card", free_bytes=free * 2**30, weight_bytes=28 * 2**30)
+        found = ModelCheck("torch 2", "some card", free_bytes=free * 2**30, weight_bytes=28 * 2**30)
         monkeypatch.setattr("scoring.pair.check.refuse_unfit_pair", lambda _, found=found: found)
         result = _found(configure("score.detectors=binoculars"), "pair")
         assert (result.state, "weights 28.0 GiB" in result.found) == (state, True)

@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from scoring.engine.check import ModelCheck
+from scoring.engine.model_folder import find_model
 from scoring.errors import MissingModel, NoDevice, UnsupportedModel
-from scoring.pair.check import PairCheck, look, refuse_unfit_pair
-from scoring.pair.model_folder import find_model
+from scoring.pair.check import look, refuse_unfit_pair
 from scoring.pair.models import load_models
 from scoring.pair.settings import PairSettings
 from tests.support.pairs import Pair, build_pair, build_tokenizer, save_tokenizer, settings_of
@@ -49,7 +50,7 @@ def test_offline_hub_says_what_to_run(tmp_path: Path) -> None:
     """For a hub id outside the cache, the error has the model, the cache and the command to run."""
     code = (  # no network access, whatever the hub's client allows
         "import socket\nsocket.socket.connect = lambda *_: exit('a network')\n"
-        "from scoring.pair.model_folder import find_model\n"
+        "from scoring.engine.model_folder import find_model\n"
         "from scoring.errors import MissingModel\n"
         "for name in ('tiiuae/falcon-7b', 'a b'):\n"
         "    try:\n        find_model(name, 'main')\n    except MissingModel as error:\n        print(error)\n"
@@ -69,7 +70,7 @@ def test_model_of_the_hubs_cache_is_found(pairs: dict[str, Pair], tmp_path: Path
     (home / "refs" / "main").write_text(commit)
     shutil.copytree(pairs["falcon"].observer, home / "snapshots" / commit)
     code = (
-        "from scoring.pair.model_folder import find_model\n"
+        "from scoring.engine.model_folder import find_model\n"
         f"print(find_model('acme/tiny'), find_model('acme/tiny', '{commit}'))"
     )
     environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "PATH": ""}
@@ -235,7 +236,7 @@ def test_a_fit_pair_is_found_fit_in_a_process_of_its_own(pairs: dict[str, Pair])
     )
     told = msgspec.json.encode(settings_of(pairs["gpt2"])).decode()
     done = subprocess.run([sys.executable, "-c", code, told], capture_output=True, text=True, check=True, timeout=120)
-    found = msgspec.json.decode(done.stdout, type=PairCheck)
+    found = msgspec.json.decode(done.stdout, type=ModelCheck)
     weights = sum(path.stat().st_size for folder in pairs["gpt2"] for path in folder.glob("*.safetensors"))
     assert (found.device, found.weight_bytes, found.error) == ("cpu", weights, "")
     assert found.libraries.startswith("torch ")
