@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from scoring.encoder.settings import EncoderSettings
 from scoring.pair.settings import MEASURES, PairSettings
 
 
@@ -19,6 +20,7 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     thresholds: dict[str, str] = {}
     """Detector's name -> a threshold set: the name of a published one, or a file of calibrated ones."""
     pair: PairSettings = PairSettings()
+    encoder: EncoderSettings = EncoderSettings()
 
     def __post_init__(self) -> None:
         if not self.detectors:
@@ -30,8 +32,19 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def texts_at_once(self) -> int:
         """Texts per batch. A stop may repeat one, and a live text waits for two while replays are scored."""
-        return 16 if self.uses_pair and self.pair.device == "cpu" else 256
+        devices = [models.device for models in self.models]
+        return 16 if "cpu" in devices else 256
+
+    @property
+    def models(self) -> list[PairSettings | EncoderSettings]:
+        """Settings of the language models that these detectors read with."""
+        found: list[PairSettings | EncoderSettings] = [self.pair] if self.uses_pair else []
+        return [*found, self.encoder] if self.uses_encoder else found
 
     @property
     def uses_pair(self) -> bool:
         return any(name in MEASURES for name in self.detectors)
+
+    @property
+    def uses_encoder(self) -> bool:
+        return "encoder" in self.detectors
