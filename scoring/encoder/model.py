@@ -13,7 +13,8 @@ leave them out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,12 +25,13 @@ from scoring.engine.loading import (
     fits,
     from_folder,
     libraries,
+    load_config,
     load_tokenizer,
     refuse_ids_without_rows,
     refuse_positions,
 )
 from scoring.engine.model_folder import weight_files
-from scoring.errors import ScoringError, UnsupportedModel
+from scoring.errors import UnsupportedModel
 from stream.text.wording import counted
 
 if TYPE_CHECKING:
@@ -63,8 +65,9 @@ def load_encoder(settings: EncoderSettings) -> EncoderModel:
 
     device = device_of(settings, torch)
     transformers.utils.logging.disable_progress_bar()
+    transformers.utils.logging.set_verbosity_error()  # its report of tensors is judged below
     name, files = settings.model, load_small_files(settings)
-    how = {"dtype": getattr(torch, settings.number_format), "config": files.config}
+    how: dict[str, Any] = {"dtype": getattr(torch, settings.number_format)}
     if files.pooled:
         load, how["key_mapping"] = transformers.AutoModel.from_pretrained, {r"^model\.": ""}
     else:
@@ -76,31 +79,36 @@ def load_encoder(settings: EncoderSettings) -> EncoderModel:
     refuse_positions(name, settings, _positions(model))
     with fits(name, device, settings.number_format):
         model = model.eval().requires_grad_(False).to(device)
-        head = _pooled_head(name, files, model) if files.pooled else None
+        head = _pooled_head(name, files, model) if files.pooled else []
     widen_linears(model)
-    index = files.llm_index
-
-    def logits(ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        found = model(input_ids=ids, attention_mask=mask)
-        if head is not None:
-            weights = mask.unsqueeze(-1).to(found.last_hidden_state.dtype)
-            mean = (found.last_hidden_state * weights).sum(1) / weights.sum(1)
-            return torch.nn.functional.linear(mean, *head).squeeze(1).float()
-        all_logits = found.logits.float()
-        if all_logits.shape[1] == 1:
-            return all_logits.squeeze(1)
-        rest = torch.cat((all_logits[:, :index], all_logits[:, index + 1 :]), 1)
-        return all_logits[:, index] - rest.logsumexp(1)
-
+    logits = partial(_logits, model, head, files.llm_index)
     pad_id = files.tokenizer.pad_token_id or 0
     return EncoderModel(logits, files.tokenizer.backend_tokenizer, rows, int(pad_id), device)
+
+
+def _logits(
+    model: Any, head: Sequence[torch.Tensor], llm_index: int, ids: torch.Tensor, mask: torch.Tensor
+) -> torch.Tensor:
+    """The logits of ids [B, T], see the module; `head` is the pooled layout's weight and bias."""
+    found = model(input_ids=ids, attention_mask=mask)
+    logits: torch.Tensor
+    if head:
+        weight, bias = head
+        weights = mask.unsqueeze(-1).float()
+        mean = (found.last_hidden_state.float() * weights).sum(1) / weights.sum(1)
+        logits = mean @ weight.T + bias
+    else:
+        logits = found.logits.float()
+    if logits.shape[1] == 1:
+        return logits.squeeze(1)
+    rest = [index for index in range(logits.shape[1]) if index != llm_index]
+    return logits[:, llm_index] - logits[:, rest].logsumexp(1)
 
 
 class SmallFiles(NamedTuple):
     """A model's folder without its numbers."""
 
     folder: Path
-    config: Any
     tokenizer: Any
     places: Mapping[str, Path]  # tensor -> its file
     pooled: bool  # the layout
@@ -109,8 +117,7 @@ class SmallFiles(NamedTuple):
 
 def load_small_files(settings: EncoderSettings) -> SmallFiles:
     """Everything of the model but its numbers. Raises MissingModel, UnsupportedModel."""
-    _, transformers = libraries()
-    from safetensors import safe_open
+    from safetensors import SafetensorError, safe_open
 
     folder, name = settings.folder(), settings.model
     places: dict[str, Path] = {}
@@ -118,16 +125,16 @@ def load_small_files(settings: EncoderSettings) -> SmallFiles:
         for file in weight_files(folder):
             with safe_open(file, framework="pt") as tensors:
                 places.update(dict.fromkeys(tensors.keys(), file))
-        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    except ScoringError:
-        raise
-    except Exception as error:  # many types for broken and foreign files
+    except SafetensorError as error:
         raise UnsupportedModel(f"{name} in {folder} cannot be loaded: {error_line(error)}") from error
+    config = load_config(name, folder)
+    if getattr(config, "quantization_config", None):
+        raise UnsupportedModel(f"{name} is quantised: take its weights in bfloat16, float16 or float32")
     others = places.keys() - _POOLED_HEAD
     pooled = len(others) == len(places) - len(_POOLED_HEAD) and all(tensor.startswith("model.") for tensor in others)
     one_logit = pooled or config.num_labels == 1
     index = _llm_index(settings, config.id2label, one_logit=one_logit)
-    return SmallFiles(folder, config, load_tokenizer(name, folder), places, pooled, index)
+    return SmallFiles(folder, load_tokenizer(name, folder), places, pooled, index)
 
 
 def _llm_index(settings: EncoderSettings, labels: Mapping[int, str], *, one_logit: bool) -> int:
@@ -181,5 +188,5 @@ def _pooled_head(name: str, files: SmallFiles, model: Any) -> list[torch.Tensor]
             numbers: torch.Tensor = tensors.get_tensor(tensor)
         if tuple(numbers.shape) != shape:
             raise UnsupportedModel(f"{tensor} of {name} is {tuple(numbers.shape)}, and one logit needs {shape}")
-        head.append(numbers.to(model.device, model.dtype))
+        head.append(numbers.to(model.device).float())
     return head

@@ -81,14 +81,30 @@ def load_tokenizer(name: str, folder: Path) -> Any:
     return tokenizer
 
 
+def load_config(name: str, folder: Path) -> Any:
+    """The configuration of a model, without an attention of its own, which may be code at the hub.
+
+    Raises UnsupportedModel.
+    """
+    _, transformers = libraries()
+    try:
+        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        config._attn_implementation = None
+    except Exception as error:  # many types for broken, absent and foreign files
+        raise UnsupportedModel(f"{name} in {folder} cannot be loaded: {error_line(error)}") from error
+    return config
+
+
 def from_folder(load: Callable[..., Any], name: str, folder: Path, **how: Any) -> tuple[Any, dict[str, Any]]:
     """A model by transformers' `load`, and its report on the tensors; only the folder's safetensors are read.
 
     Raises UnsupportedModel.
     """
+    config = load_config(name, folder)
     try:
         model, report = load(
             folder,
+            config=config,
             use_safetensors=True,
             trust_remote_code=False,
             local_files_only=True,
