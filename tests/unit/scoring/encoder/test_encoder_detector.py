@@ -136,20 +136,22 @@ def test_it_scores_beside_a_pair(
 
 
 class FakeDevice:
-    """Windows that begin with `poison` lose the device or are too large; those with `nan` have no number."""
+    """Windows with the id `bad` lose the device or do not fit; those with `none` have no number."""
 
-    def __init__(self, error: Exception) -> None:
-        self.error = error
+    def __init__(self, error: Exception, bad: int | None, none: int | None) -> None:
+        self.error, self.bad, self.none = error, bad, none
 
     def launch(self, texts: Sequence[Sequence[int]]) -> Any:
         from scoring.encoder.engine import EncoderReading
 
-        if any(7 in ids for ids in texts):
+        if any(self.bad in ids for ids in texts):
             raise self.error
 
         def land() -> list[Any]:
             return [
-                TextScore(abstain="not_a_number", tokens=len(ids)) if 9 in ids else EncoderReading(1.0, len(ids))
+                TextScore(abstain="not_a_number", tokens=len(ids))
+                if self.none in ids
+                else EncoderReading(1.0, len(ids))
                 for ids in texts
             ]
 
@@ -166,9 +168,9 @@ def test_a_text_fails_with_its_window(encoders: dict[tuple[str, bool], Path], er
 
     settings = settings_of(encoders["roberta", False], max_tokens=10, windows=4)
     model = load_encoder(settings)
-    engine = EncoderEngine(model, settings, reload=lambda: model, device=lambda _: FakeDevice(error))
-    bad, none = model.tokenizer.decode([7]), model.tokenizer.decode([9])
-    texts = ["a b c " * 4 + bad + " d", "a b c", "a b c " * 4 + none]
+    device: Any = FakeDevice(error, model.tokenizer.token_to_id("Q"), model.tokenizer.token_to_id("Z"))
+    engine = EncoderEngine(model, settings, reload=lambda: model, device=lambda _: device)
+    texts = ["Q a b c d e f g h i j", "a b c", "a Z"]
     for _ in range(5):
         try:
             found = engine.read(texts)
