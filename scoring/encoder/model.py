@@ -81,12 +81,12 @@ def load_encoder(settings: EncoderSettings) -> EncoderModel:
         model = model.eval().requires_grad_(False).to(device)
         head = _pooled_head(name, files, model) if files.pooled else []
     widen_linears(model)
-    logits = partial(_logits, model, head, files.llm_index)
+    logits = partial(window_logits, model, head, files.llm_index)
     pad_id = files.tokenizer.pad_token_id or 0
     return EncoderModel(logits, files.tokenizer.backend_tokenizer, rows, int(pad_id), device)
 
 
-def _logits(
+def window_logits(
     model: Any, head: Sequence[torch.Tensor], llm_index: int, ids: torch.Tensor, mask: torch.Tensor
 ) -> torch.Tensor:
     """The logits of ids [B, T], see the module; `head` is the pooled layout's weight and bias."""

@@ -58,7 +58,8 @@ class EncoderSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def token_budget(self) -> int:
-        return max(self.max_tokens, usual_token_budget(self.device))
+        # On a CPU a batch of one window is a sixth faster than one of four: attention's matrices stay in the caches.
+        return max(self.max_tokens, 512 if self.device == "cpu" else usual_token_budget(self.device))
 
     @property
     def number_format(self) -> NumberFormat:
