@@ -33,7 +33,7 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """Address space of one worker, in bytes; the libraries alone take 350 MiB of it."""
     extractor: Literal["trafilatura", "blocks", "auto", "resiliparse"] = "trafilatura"
     """Extractor of the main text (epoch). `blocks` is a learned classifier of text blocks, and Trafilatura where that
-    finds next to no words. `auto` is Trafilatura, and `blocks` where that text is no article by the article model.
+    finds next to no words. `auto` is Trafilatura, and `blocks` where the article model gives that text at most .2.
     `resiliparse` is faster, its text has no known links, lists and tables, and it needs the extra `resiliparse`."""
     extractor_model: str = ""
     """Trained model for the extractors `blocks` and `auto`, a file DIGEST.json; empty: the model that ships (epoch). Of

@@ -27,6 +27,7 @@ from farmwatch.tables.files import write_table
 from farmwatch.terminal.jsonl import encode_lines
 from farmwatch.terminal.messages import program_version
 from filters.measure.golden import VERIFIED
+from filters.rules.ruleset import without_paths
 from replay.live.epoch_change import seams
 from replay.rows.site_table import read_rows
 from replay.runs.lookup import find_run
@@ -95,7 +96,7 @@ def write_release(log: Log, config: Config, folder: Path, run: str, now_ms: int)
     for what, name, of_run in tables:
         columns = [column for column in columns_of_table(what, 0) if column.name != "rules"]
         write_table(folder / name, "jsonl", columns, rows_of(log, what, ExportWindow(), of_run, config, now_ms))
-    (folder / "ruleset.toml").write_text(control.ruleset_text(of), encoding="utf-8")
+    (folder / "ruleset.toml").write_text(without_paths(control.ruleset_text(of)), encoding="utf-8")
     _write_json(folder / RATE_FILE, {**line_fields(rate), "run": shown_run(rate.run)})
     shown = msgspec.structs.replace(config.rate, review=LABELS_FILE if review is not None else "")
     _write_json(folder / SETTINGS_FILE, {"made_at": now_ms, "rate": shown})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlencode
@@ -22,7 +23,7 @@ from replay.engine.lifecycle import RunAlreadyBegun, begin, cancel
 from replay.engine.plan import ReplayRequest, plan, refuse_unfit
 from replay.live.cutover import CutoverRequest, cut_over
 from replay.rows.dead_letters import LetterState, StoredLetter, settle
-from replay.runs.configured import require_site_method
+from replay.runs.configured import require_processable
 from replay.runs.control_update import operator
 from replay.runs.lookup import find_run
 from replay.runs.overview import state_of
@@ -149,7 +150,7 @@ def make_live(console: Console, form: Form) -> str:
     seen = int(number) if number.isdecimal() else -1
     request = CutoverRequest(to, operator(), one_line(_why(form)), seen=seen)
     with opened(console.config, write=True) as log:
-        cut_over(log, request, check_run=lambda run: require_site_method(console.config, run))
+        cut_over(log, request, check_run=partial(require_processable, console.config))
     return "/runs"
 
 

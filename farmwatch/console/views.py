@@ -129,7 +129,7 @@ class Console:
             "remarks": [sentences(line.remarks) for line in rate.lines],
             "at": rate.kept_at or at,
             "kept_at": rate.kept_at,
-            "seams": rate.seams,
+            "notes": rate.notes,
             "waiting": rate.waiting,
             "history": history,
             "marks": marks,

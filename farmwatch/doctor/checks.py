@@ -62,7 +62,7 @@ ON_THE_LOG = (
     DoctorCheck("segments", log_checks.segments),
     DoctorCheck("dead letters", log_checks.dead_letters),
     DoctorCheck("clock", machine_checks.clock),
-    DoctorCheck("live run", log_checks.live_run, [Role.MEASURE, Role.JUDGE, Role.TALLY]),
+    DoctorCheck("live run", log_checks.live_run, [Role.MEASURE, Role.JUDGE, Role.SCORE, Role.TALLY]),
     DoctorCheck("groups", log_checks.groups, STAGES),
     DoctorCheck("topics", log_checks.topics),
     DoctorCheck("runs", log_checks.runs),

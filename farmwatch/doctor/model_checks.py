@@ -13,7 +13,15 @@ from farmwatch.doctor.check_result import CheckResult, Results, Subject, fail, o
 from farmwatch.terminal.remedies import in_full
 from filters.errors import BadRuleset
 from filters.measure.epoch import epoch_settings
-from replay.runs.configured import configured_site_method, load_configured_ruleset, site_test_of, tally_identity
+from filters.perplexity.names import PerplexityMeasure
+from filters.rules.catalogue import RULES
+from replay.runs.configured import (
+    configured_site_method,
+    load_configured_ruleset,
+    refuse_perplexity,
+    site_test_of,
+    tally_identity,
+)
 from scoring.detectors.registry import detector_identities
 from scoring.engine.check import ModelCheck
 from scoring.interface import name_of, refuse_uncalibrated
@@ -29,9 +37,11 @@ _PLAIN_PAGE = "<html><body><article><p>" + "One sentence of text. " * 20 + "</p>
 
 
 def extractor(at: Subject) -> Results:
-    """The extractor is installed and finds the text of a plain page. Raises UnknownExtractor, MissingExtra."""
+    """The extractor finds the text of a plain page, with models that are there. Raises FarmwatchError."""
     from filters.measure.extractors import extract
+    from filters.measure.worker_process import first_frame
 
+    first_frame(at.config.measure)
     name = at.config.measure.extractor
     if error := extract(_PLAIN_PAGE, "", at.config.measure).error:
         mend = f"reinstall {name}, or set measure.extractor to another one"
@@ -42,7 +52,7 @@ def extractor(at: Subject) -> Results:
 
 
 def ruleset(at: Subject) -> Results:
-    """The ruleset loads; a failure is only a warning if the live run has its rules from the log. Raises BadRuleset."""
+    """The ruleset loads, if only from the log, and fits detectors and measures. Raises BadRuleset, RunRefused."""
     try:
         configured = load_configured_ruleset(at.config)
     except BadRuleset as error:
@@ -51,6 +61,11 @@ def ruleset(at: Subject) -> Results:
             raise
         yield warn(one_line(f"judge.ruleset: {in_full(error)}; {continues}"))
     else:
+        refuse_perplexity(configured, at.config.score.detectors)
+        rules = (rule for table in configured.tables.values() for rule in table.rules if rule.threshold is not None)
+        unknown = [rule.name for rule in rules if RULES[rule.name].of in list(PerplexityMeasure)]
+        if unknown and not at.config.measure.perplexity_model:
+            yield warn(f"{', '.join(unknown)}: unknown of every page", 'set measure.perplexity_model = "english"')
         yield ok(f"{configured.name} {configured.digest}")
 
 

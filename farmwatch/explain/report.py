@@ -75,6 +75,7 @@ def show(page: PageExplanation, *, everything: bool = False) -> None:
         _print(f"quality rules read the {TEXTS[page.reads]}")
     for line in (
         *_segment_lines(page),
+        *_sentence_lines(page),
         text_line(page),
         *_repeats_lines(page, everything=everything),
         score_line(page),
@@ -161,6 +162,12 @@ def extraction(path: str, error: str) -> str:
     """How the main text was found, or why there is none."""
     words = PATHS.get(path, path)
     return f"{words}: {ERRORS.get(error, error.replace('_', ' '))} ({error})" if error else words
+
+
+def _sentence_lines(page: PageExplanation) -> Iterator[str]:
+    if page.sentences:
+        gone = sum(sentence.is_unlikely for sentence in page.sentences)
+        yield f"{gone:,} of {counted(len(page.sentences), 'sentence')} too unlikely: not scored"
 
 
 def text_line(page: PageExplanation) -> str:

@@ -14,12 +14,14 @@ import zstandard
 from crawler.errors import UnusableUrl
 from crawler.web.urls import page_id, site_of
 from farmwatch.terminal.jsonl import JsonLines, batches, write_line
+from farmwatch.terminal.messages import message
 from filters.duplicates.lines import marked_lines, pack_marks
 from filters.extraction.blocks import Block, pack, unpack
 from filters.extraction.interface import ExtractError
 from filters.measure.epoch import feature_epoch
 from filters.measure.page_measures import PageMeasures, RawPage, measure_raw
 from filters.measure.workers import ExtractionPool
+from filters.perplexity.names import DANGER
 from filters.quality.names import MEASURES, TEXTS
 from filters.rules.catalogue import RULES
 from filters.rules.judgement import judge_and_text
@@ -182,6 +184,8 @@ def _features_line(
 def judge_lines(files: Sequence[Path], ruleset_name: str, articles: bool) -> Exit:
     """Features to verdicts. Raises BadRuleset before the first line is read."""
     ruleset = load_ruleset(ruleset_name)
+    if ruleset.fluent:
+        message(DANGER)
     lines = JsonLines(files, FeaturesLine, "judge")
     for place, line in lines:
         try:

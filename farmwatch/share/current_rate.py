@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -11,6 +11,8 @@ from crawler.frontier.report import frontier_now, why_no_page
 from farmwatch.config.config import Config
 from farmwatch.share.rate_cache import read_cached_rate
 from farmwatch.share.review_labels import read_review
+from filters.perplexity.names import DANGER
+from filters.quality.names import TextName
 from replay.live.epoch_change import seams_of
 from replay.rows.site_table import Counts, counts_of, read_rows
 from replay.runs.lookup import names_to_read
@@ -21,8 +23,10 @@ from scoring.rates.cuts import Cut
 from scoring.rates.groups import WINDOWS
 from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.log.contract import Log, partition_of
+from stream.schema.control import Control
 from stream.schema.records import SiteState
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS
+from stream.text.toml import read_toml
 from stream.text.user_errors import UsageError
 from stream.text.wording import one_line
 
@@ -32,12 +36,12 @@ _LOOKED_UP = 2_000  # sites in the frontier: about a second
 
 
 class CurrentRate(NamedTuple):
-    """The lines of `farmwatch rate`, with the counts and the remarks that it prints after them."""
+    """The lines of `farmwatch rate`, with the counts and the notes that it prints after them."""
 
     lines: list[RateLine]
     counts: Counts  # of the rows that the lines are of
     kept_at: int  # ms; when TALLY's process found it; 0 = found now
-    seams: list[str]
+    notes: list[str]  # on seams, and on texts without unlikely sentences
     undated: int  # sites without a known search day, which a cut by days leaves out
     waiting: int  # hits that the crawl has not read, where there is no row yet
 
@@ -73,7 +77,16 @@ def current_rate(
         lines, counts, at = rate_lines(rows, query), counts_of(cut.of(rows, config.rate.groups)), 0
         undated, waiting = cut.undated(rows, config.rate.groups), 0 if rows else waiting
     lines = [line if line.by else msgspec.structs.replace(line, crawling=crawling) for line in lines]
-    return CurrentRate(lines, counts, at, seams_of(log, run), undated, waiting)
+    rulesets = Control(log).rulesets
+    is_fluent = any(field_of_ruleset(rulesets, line.digest, "scores") == TextName.FLUENT for line in lines)
+    notes = [*seams_of(log, run), *([DANGER] if is_fluent else ())]
+    return CurrentRate(lines, counts, at, notes, undated, waiting)
+
+
+def field_of_ruleset(rulesets: Mapping[str, str], digest: str, field: str) -> Any:
+    """A field of a stored ruleset; () without one."""
+    ruleset = rulesets.get(digest, "")
+    return read_toml(ruleset, len(ruleset.encode())).get(field, ())
 
 
 def reasons_without_page(log: Log, config: Config, rows: Iterable[SiteState], now_ms: int) -> dict[str, str]:

@@ -30,7 +30,7 @@ VERIFIED: Mapping[str, str] = {
 
 OUTPUTS: Mapping[str, str] = {
     "trafilatura": "fd9947c6bfcd77a9",
-    "blocks": "c303428fc9f69010",
+    "blocks": "674e760ae58c9593",
     "auto": "f4d897a1199a5131",
     "resiliparse": "a2a72c907ce61247",
 }

@@ -10,13 +10,13 @@ The published formula (M. Fernández-Pichel et al., "An unsupervised perplexity-
 Natural Language Engineering, 2023) is there to compare: its second term is the share of the history, so it is no
 probability.
 
-A word's surprisal, -log2 p, is a whole number of 4096ths of a bit, and those of a sentence are added as whole numbers:
-so which sentences are above a limit does not depend on the processor.
+A word's surprisal, -log2 p, is a whole number of 4096ths of a bit, looked up by the first 17 binary digits of p, and
+those of a sentence are added as whole numbers: so which sentences are above a limit does not depend on the processor,
+whose logarithm may differ in its last digits.
 """
 
 from __future__ import annotations
 
-import math
 from enum import StrEnum
 from functools import cache
 from importlib import resources
@@ -29,9 +29,11 @@ import numpy.typing as npt
 from filters.errors import BadModel
 from filters.perplexity.model_file import SUFFIX, Card, Tables, decoded, digest_in, digest_of, mapped, sums_by_beginning
 from filters.perplexity.names import SHIPPED
-from filters.perplexity.words import START, Flags, Hashes, Places, key_of, places_of, sentences_of, shifted
+from filters.perplexity.words import START, Flags, Places, key_of, places_of, sentences_of, shifted
+from filters.quality.tokens import Hashes
 
 _UNITS = 4096  # of a bit
+_MANTISSAS = 1 << 16
 _DIGITS = 4  # of a perplexity
 _HERE = Path()
 _PARTS = {2: (0.8,), 3: (0.75, 0.6)}  # order -> a of bigrams, and of trigrams: .8 .2, and .6 .3 .1
@@ -55,7 +57,7 @@ class Surprisals(NamedTuple):
 
     def above(self, limit: float) -> Flags:
         """Which sentences are less likely than a perplexity; those without a word are."""
-        above: Flags = (self.units > self.words * round(math.log2(limit) * _UNITS)) | (self.words == 0)
+        above: Flags = (self.units > self.words * surprisal(np.float64(1 / limit))) | (self.words == 0)
         return above
 
     def perplexities(self) -> list[float | None]:
@@ -118,8 +120,22 @@ class NgramModel:
                 part = _PARTS[len(self._keys)][order]
                 p = part * _taken(shares, found, 0) + (1 - part * sums[before].astype(np.float64)) * p
             before = following
-        units: Places = np.rint(np.log2(p) * -_UNITS).astype(np.int64)
-        return units
+        return surprisal(p)
+
+
+def surprisal(p: npt.NDArray[np.float64] | np.float64) -> Places:
+    """-log2 of probabilities above 0, in 4096ths of a bit."""
+    mantissas, exponents = np.frexp(p)
+    units: Places = _logarithms().take(((mantissas - 0.5) * 2 * _MANTISSAS).astype(np.intp)) - exponents * _UNITS
+    return units
+
+
+@cache
+def _logarithms() -> Places:
+    """The units of the middles of equal parts of 0.5 to 1: none is so near to a half that processors differ."""
+    middles = (np.arange(_MANTISSAS) + 0.5) / (2 * _MANTISSAS) + 0.5
+    units: Places = np.rint(np.log2(middles) * -_UNITS).astype(np.int64)
+    return units
 
 
 def _taken(shares: npt.NDArray[np.float32], places: Places, otherwise: float) -> npt.NDArray[np.float64]:

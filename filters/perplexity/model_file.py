@@ -93,7 +93,7 @@ def digest_in(path: Path) -> str:
     """The digest that a file's name gives. Raises BadModel."""
     if named := _NAME.fullmatch(path.name):
         return named[1]
-    raise BadModel(f"n-gram model {str(path)!r}: its file has the name of its digest, DIGEST{SUFFIX}")
+    raise BadModel(f"n-gram model {str(path)!r}: take english, or a file with the name of its digest, DIGEST{SUFFIX}")
 
 
 def mapped(path: Path) -> Any:
@@ -102,8 +102,7 @@ def mapped(path: Path) -> Any:
         with open(path, "rb", opener=_opener) as file:  # a path has no opener
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) else "it is empty"
-        raise BadModel(f"{path}: the model cannot be read: {said or error}") from error
+        raise BadModel(f"{path}: the model cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _opener(path: str, flags: int) -> int:
@@ -154,7 +153,7 @@ def _header(data: bytes, where: str) -> NgramHeader:
         raise BadModel(f"{where}: damaged in its header: {error}") from None
     if len(header.counts) not in (2, 3) or not all(0 < count < _MOST_NGRAMS for count in header.counts):
         raise BadModel(f"{where}: damaged: it has no words and bigrams, or too many")
-    if not (0 < header.unknown < 1 and 1 <= header.unseen <= 1e12):
+    if not (1e-12 <= header.unknown < 1 and 1 <= header.unseen <= 1e12):
         raise BadModel(f"{where}: damaged: unknown words have no share, or all")
     return header
 

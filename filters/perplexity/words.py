@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from filters.quality.sentences import sentence_starts
-from filters.quality.tokens import BASE
+from filters.quality.tokens import BASE, Hashes, powers_of
 
-Hashes = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
@@ -80,7 +79,7 @@ def _words(codes: npt.NDArray[np.uint32]) -> tuple[Places, Hashes]:
     starts, ends = edges[::2], edges[1::2]
     if not len(starts):
         return starts, np.zeros(0, np.uint64)
-    powers, inverses = _powers(max(16, (len(codes) - 1).bit_length()))
+    powers, inverses = powers_of(len(codes))
     terms = (numbers >> np.uint32(_SHIFT)) * powers[: len(codes)]
     terms *= inside[1:-1]
     hashes = np.add.reduceat(terms, starts) * inverses[starts]
@@ -106,17 +105,6 @@ def _table() -> npt.NDArray[np.uint32]:
     for character in ".,":
         numbers[ord(character)] |= _POINT
     return numbers
-
-
-@lru_cache(maxsize=4)
-def _powers(bits: int) -> tuple[Hashes, Hashes]:
-    """Powers of BASE from 1 on, and their inverses."""
-    tables = []
-    for base in (BASE, pow(BASE, -1, 1 << 64)):
-        powers = np.full(1 << bits, base, np.uint64)
-        powers[0] = 1
-        tables.append(np.multiply.accumulate(powers))
-    return tables[0], tables[1]
 
 
 def places_of(keys: Hashes, wanted: Hashes) -> Places:

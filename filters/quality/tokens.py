@@ -67,7 +67,7 @@ class Tokens:
         lengths = edges[1::2] - edges[::2]
         if not len(starts):
             return cls(text, tokenize, lengths, np.zeros(0, np.uint64), np.zeros(0, np.uint32))
-        powers, inverses = _powers(len(numbers))
+        powers, inverses = powers_of(len(numbers))
         sums = np.add.reduceat(numbers * powers[: len(numbers)], starts)
         kinds = np.bitwise_or.reduceat(numbers, starts)
         return cls(text, tokenize, lengths, sums * inverses[starts], kinds, edges[::2], spaced)
@@ -106,20 +106,21 @@ class Tokens:
 
 def inverse_powers(bounds: Counts) -> tuple[Hashes, Hashes]:
     """BASE to the power of each bound, and the inverses."""
-    powers, inverses = _powers(int(bounds[-1]) + 1)
+    powers, inverses = powers_of(int(bounds[-1]) + 1)
     return powers[bounds], inverses[bounds]
 
 
-def _powers(count: int) -> tuple[Hashes, Hashes]:
+def powers_of(count: int) -> tuple[Hashes, Hashes]:
+    """At least so many powers of BASE, from 1 on, and their inverses."""
     return _power_tables(max(16, (count - 1).bit_length()))
 
 
 @lru_cache(maxsize=4)
 def _power_tables(bits: int) -> tuple[Hashes, Hashes]:
-    return _powers_of(BASE, bits), _powers_of(pow(BASE, -1, 1 << 64), bits)
+    return _accumulated(BASE, bits), _accumulated(pow(BASE, -1, 1 << 64), bits)
 
 
-def _powers_of(base: int, bits: int) -> Hashes:
+def _accumulated(base: int, bits: int) -> Hashes:
     powers = np.ones(1, np.uint64)
     for doubling in range(bits):
         powers = np.concatenate((powers, powers * np.uint64(pow(base, 1 << doubling, 1 << 64))))

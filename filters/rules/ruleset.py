@@ -104,7 +104,7 @@ class Ruleset:
         if self.kinds:
             fields["kinds"] = ", ".join(sorted(self.kinds))
         if self.fluent:
-            fields["fluent"] = f"perplexity <= {self.fluent.limit:g} by {self.fluent.model.digest}"
+            fields["fluent"] = f"perplexity <= {self.fluent.limit:.15g} by {self.fluent.model.digest}"
         return fields
 
     @cached_property
@@ -114,6 +114,13 @@ class Ruleset:
         if self.otherwise:
             content["otherwise"] = self.otherwise.digest
         return xxhash.xxh3_64_hexdigest(msgspec.json.encode(content))
+
+
+def without_paths(stored: str) -> str:
+    """A stored ruleset for other machines: an n-gram model is looked for beside its file."""
+    source, head, models = stored.partition(_MODELS)
+    kept = [line for line in models.splitlines(keepends=True) if not line.endswith('.ngrams"\n')]
+    return "".join([source, head, *kept] if kept else [source])
 
 
 def rule_fields(rule: Rule) -> dict[str, Any]:
@@ -270,7 +277,7 @@ def _fluent(fields: dict[str, Any], stored: Mapping[str, str], folder: Path) -> 
     table = _converted(fields, _FluentTable, _FluentTable.__struct_fields__)
     if table.model == SHIPPED_NGRAMS:
         return Fluent(load_ngrams(table.model), table.limit, table.allow_perplexity, table.model, None)
-    path = (folder / stored.get(table.model, table.model)).resolve()
+    path = (folder / stored.get(table.model, table.model)).absolute()
     return Fluent(load_ngrams(str(path)), table.limit, table.allow_perplexity, table.model, path)
 
 

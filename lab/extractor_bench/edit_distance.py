@@ -22,13 +22,11 @@ def edit_distance(first: Sequence[str], second: Sequence[str]) -> int:
     places = defaultdict[str, int](int)
     for at, word in enumerate(short):
         places[word] |= 1 << at
-    last, whole = 1 << (len(short) - 1), (1 << len(short)) - 1
-    up, down, distance = whole, 0, len(short)  # bits: the distance rises, or falls, from a place to the next
+    whole = (1 << len(short)) - 1
+    up, down = whole, 0  # bits: the distance rises, or falls, from a place to the next
     for word in long:
         match = places.get(word, 0)
-        same = (((match & up) + up) ^ up) | match | down
-        rises, falls = down | (whole & ~(same | up)), same & up
-        distance += bool(rises & last) - bool(falls & last)
-        rises = (rises << 1) | 1
-        up, down = ((falls << 1) | ~(same | rises)) & whole, rises & same & whole
-    return distance
+        same = (((match & up) + up) ^ up) | match | down if match else down
+        rises = ((down | ~(same | up)) << 1) | 1
+        up, down = (((same & up) << 1) | ~(same | rises)) & whole, rises & same & whole
+    return len(long) + up.bit_count() - down.bit_count()

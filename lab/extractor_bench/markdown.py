@@ -15,6 +15,7 @@ from stream.text.wording import counted
 _MEANS = ("precision", "recall", "f1", "words", "set_f1", "jaccard", "shingles", "distance")
 _HEADINGS = {"f1": "F1", "words": "F1 of words", "set_f1": "F1 of sets", "distance": "edit distance"}
 _NO_VOTE = "none: it needs scikit-learn (the extra `train`), two tools of the ensembles and 20 pages"
+_LEARNED = ("measure-blocks", "measure-auto")
 _MOST_ERRORS = 50  # pages that are named
 Cells = Sequence[str]
 
@@ -28,6 +29,8 @@ def markdown(report: BenchReport) -> str:
     )
     lines = ["# Extractors beside labelled main texts", "", f"`{report.command}`", "", versions, ""]
     lines.append(f"{counted(report.pages, 'page')}. Left out: {left_out}.")
+    if any(row.name in _LEARNED for row in report.tools):
+        lines += ["", f"{' and '.join(_LEARNED)} flatter themselves on pages that their model learned from."]
     for title, headings, rows in _sections(report):
         lines += ["", f"## {title}", "", *table(headings, rows)]
     return "\n".join([*lines, ""])
@@ -50,7 +53,7 @@ def _sections(report: BenchReport) -> Iterator[tuple[str, Cells, Sequence[Cells]
     quartiles = [[name or "all", *(f"{of:.1f}" for of in row)] for name, row in report.complexity.items()]
     title = "Complexity: 100 × words of the main text / words of the page"
     yield title, ["source", "P25", "P50", "P75"], quartiles
-    yield ("What it means for the share (intervals over sites)", *consequence_table(ran))
+    yield ("What it means for the share: kept by rulesets; flagged, with intervals over sites", *consequence_table(ran))
     pairs = [
         [c.first, c.second, *map(_number, (c.kendall, c.spearman))]
         for c in report.correlations

@@ -16,6 +16,7 @@ from filters.measure.extractors import extract
 from filters.perplexity.fluent import Unit, kept_text, parts_of
 from filters.perplexity.model import Formula, load_model
 from filters.perplexity.names import DANGER, SHIPPED, UNLIKELY
+from filters.rules.kinds import MOST
 from filters.settings import MeasureSettings
 from lab.lm.command import Model, OfFormula, OfUnit, Take
 from lab.lm.tag_remover import text_without_tags
@@ -31,7 +32,9 @@ def clean(
     /,
     *,
     out: Annotated[Path, Parameter(help="Folder for the texts, NAME.txt, in the folders of their files.")],
-    limit: Annotated[float, Parameter(help="Perplexity above which text goes.", validator=Number(gt=1))] = UNLIKELY,
+    limit: Annotated[
+        float, Parameter(help="Perplexity above which text goes.", validator=Number(gt=1, lte=MOST))
+    ] = UNLIKELY,
     model: Model = SHIPPED,
     formula: OfFormula = Formula.INTERPOLATED,
     unit: OfUnit = Unit.SENTENCE,
@@ -52,12 +55,13 @@ def clean(
     with counting(len(found), "files") as advance:
         for source, target in found:
             try:
-                whole = source.read_bytes().decode("utf-8", "replace")
-            except OSError as error:
-                message(f"{source}: {error.strerror or error}")
+                is_html = source.suffix.lower() in _HTML
+                whole = source.read_bytes().decode("utf-8", "replace" if is_html else "strict")
+            except (OSError, UnicodeDecodeError) as error:
+                message(f"{source}: {getattr(error, 'strerror', None) or 'no text in UTF-8'}")
                 counts["unread"] += 1
                 continue
-            if source.suffix.lower() in _HTML:
+            if is_html:
                 whole = _text(whole, text, settings)
             parts = parts_of(whole, ngrams.surprisals(whole, formula), unit)
             above = parts.above(limit)
@@ -79,7 +83,7 @@ def _text(html: str, taken: str, settings: MeasureSettings) -> str:
 
 
 def _inputs(files: Sequence[Path], out: Path) -> Iterator[tuple[Path, Path]]:
-    """Each file, and where its text goes. Raises UsageError for two files with one place."""
+    """Each file, and where its text goes. Raises UsageError for no file, and for two with one place."""
     taken = dict[Path, Path]()
     for path in files:
         for source in sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]:
@@ -89,3 +93,8 @@ def _inputs(files: Sequence[Path], out: Path) -> Iterator[tuple[Path, Path]]:
                 raise UsageError(f"{source} and {taken[target]}: both would be written to {target}")
             taken[target] = source
             yield source, target
+    sources = {source.resolve() for source in taken.values()}
+    if over := next((target for target in taken if target.resolve() in sources), None):
+        raise UsageError(f"{over}: a file that is read would be written over: take another folder for --out")
+    if not taken:
+        raise UsageError(f"{', '.join(map(str, files))}: no file in it")

@@ -121,7 +121,11 @@ def calibrate_lm(
     ]
     put_table(("limit", "F1", "sentences that go", "characters that go"), rows, f"model {ngrams.digest}, {formula}")
     put("")
-    put_wrapped(f"best: {f'--limit {chosen.limit}' if chosen.limit else 'no limit'}")
+    for_rulesets = "" if text == "main" else "; for a ruleset, which has main texts, take --text main"
+    put_wrapped(
+        f"best on {counted(len(folder.labels), 'page')}, by which it was chosen:"
+        f" {f'--limit {chosen.limit}' if chosen.limit else 'no limit'}{for_rulesets}"
+    )
     put_wrapped(DANGER)
     return folder.exit
 

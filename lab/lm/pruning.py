@@ -10,13 +10,14 @@ import msgspec
 import numpy as np
 
 from filters.perplexity.model_file import Tables
+from lab.lm.errors import TooLittleText
 
 _PLACE = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
 
 
 def pruned(tables: Tables, most: int) -> Tables:
-    """The model with at most `most` bigrams, and as many trigrams that begin with one of them."""
+    """The model with at most `most` bigrams, and as many trigrams that begin with one of them. Raises TooLittleText."""
     keys, shares = [tables.keys[0]], [tables.shares[0]]
     of_beginnings = tables.shares[0].astype(np.float64)  # of all words
     places = np.arange(len(keys[0]))  # of a beginning that is kept, among those kept
@@ -27,6 +28,8 @@ def pruned(tables: Tables, most: int) -> Tables:
         worth = np.where(places[begins] >= 0, share_of_all * bits, -1)
         best = np.sort(np.argsort(-worth, kind="stable")[:most])
         best = best[worth[best] > 0]
+        if not len(best):
+            raise TooLittleText("no word is more likely after another one: this is too little text")
         keys.append(places[begins[best]].astype(np.uint64) << _SHIFT | (of_order[best] & _PLACE))
         shares.append(of_shares[best])
         places = np.full(len(of_order), -1)

@@ -16,7 +16,6 @@ from filters.perplexity.model_file import VERSION, Card, Keys, NgramHeader, Shar
 from filters.perplexity.words import START, Places, Sentences, key_of, places_of, sentences_of, shifted
 from lab.lm.errors import TooLittleText
 
-ORDERS = (2, 3)
 _CHUNK = 4 * 1024 * 1024  # bytes of text at once
 _MERGED = 1 << 22  # keys that wait to be merged, at least
 

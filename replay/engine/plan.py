@@ -188,8 +188,10 @@ def refuse_unfit(log: Log, config: ReplaySettings, plan: Plan) -> None:
     measure = phases_of(run)[0]
     if run.remeasures and (plan.is_new or run.follows or not is_at_stops(log, measure.group, measure.stops(log, run))):
         from filters.measure.extractors import extractor
+        from filters.measure.worker_process import first_frame
 
         extractor(config.measure)
+        first_frame(config.measure)
         refuse_other_epoch(config, run)
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from filters.rules.ruleset import Ruleset
 from replay.rows.gaps import missing_records
 from replay.rows.site_table import Counts, counts_of, read_rows
 from replay.runs.control_update import ControlUpdate, update_control
@@ -68,7 +69,7 @@ def cut_over(
     *,
     clock: Clock = wall_ms,
     sleep: Callable[[float], None] = time.sleep,
-    check_run: Callable[[Run], None] = lambda _: None,
+    check_run: Callable[[Ruleset, Run], None] = lambda _, __: None,
 ) -> CutoverResult:
     """Move the alias. `check_run` raises if the live stages cannot process the run."""
     looked = Control(log)
@@ -110,7 +111,7 @@ def cut_over(
 
 
 def _decide(
-    log: Log, control: Control, request: CutoverRequest, now_ms: int, check_run: Callable[[Run], None]
+    log: Log, control: Control, request: CutoverRequest, now_ms: int, check_run: Callable[[Ruleset, Run], None]
 ) -> CutoverResult:
     alias = control.alias
     back = not request.to
@@ -132,7 +133,7 @@ def _decide(
             f"run {run.shown} was judged by {run.ruleset} {run.digest}, which this version of farmwatch reads as"
             f" {ruleset.digest}: replay it again under another name"
         )
-    check_run(run)
+    check_run(ruleset, run)
     lacks = missing_records(log, run, control.runs)
     if lacks and not request.partial:
         missing_text = ", ".join(f"{records} of {topic}" for topic, records in lacks.items())

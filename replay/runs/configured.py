@@ -115,6 +115,12 @@ def refuse_perplexity(ruleset: Ruleset, detectors: Iterable[str]) -> None:
             )
 
 
+def require_processable(config: ReplaySettings, ruleset: Ruleset, run: Run) -> None:
+    """Raises RunRefused if the live stages, as configured, cannot process a run with this ruleset."""
+    refuse_perplexity(ruleset, [run.detector, *config.score.detectors])
+    require_site_method(config, run)
+
+
 def require_site_method(config: ReplaySettings, run: Run) -> None:
     """Raises RunRefused if the stored site method of a run is unreadable, or none is stored and none is configured."""
     from scoring.errors import BadSiteNumbers, BadThresholds, NoSiteTest

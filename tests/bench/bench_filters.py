@@ -1,4 +1,4 @@
-"""The cost of measuring: MEASURE, bare Trafilatura, structure measures, lines, extractors, chunking, workers, memory.
+"""The cost of measuring: MEASURE, bare Trafilatura, structure measures, lines, chunking, workers, memory.
 
 Needs the labelled pages (FARMWATCH_TEST_DATA). Times are CPU seconds of one core; both measure the same pages, round by
 round. Names of tables as arguments print only these.
@@ -15,8 +15,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -29,7 +27,6 @@ from farmwatch.labels.labelled_pages import Label, LabelledPages
 from filters.duplicates.chunker import chunk, cuts
 from filters.duplicates.lines import Lines
 from filters.extraction.html_tree import ParseFailed, parse, readable
-from filters.extraction.learned.model import load_model
 from filters.extraction.page_guards import refused
 from filters.measure import page_measures
 from filters.measure.extractors import extractor
@@ -39,16 +36,13 @@ from filters.settings import MeasureSettings
 from filters.stages.measure import MeasureStage
 from filters.structure import measures as structure
 from filters.structure import page_lines, tag_paths
-from lab.extractor.errors import Text, errors_by, texts_out_of_fold
-from lab.extractor.gold import keep_main_texts
-from lab.extractor.training import main_text_pages
 from stream.log.sql_state import MemoryState
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Features, Page, decode, encode
 from tests.bench.timing import cpu_s, labelled_pages_folder, memory_mib, wall_and_cpu_s
-from tests.support.pages.extraction_peer import bare, bare_text
+from tests.support.pages.extraction_peer import bare
 
 ROUNDS = 3
 PAGES = 300
@@ -60,13 +54,11 @@ def main() -> None:
     labels = LabelledPages(root).labels
     records = [_record(root, label) for label in labels[:: len(labels) // PAGES]]
     pages = [RawPage(page.url, page.encoding, page.body) for page in records]
-    chosen = sys.argv[1:] or ["measure", "parts", "extractors", "chunking", "workers", "memory"]
+    chosen = sys.argv[1:] or ["measure", "parts", "chunking", "workers", "memory"]
     if "measure" in chosen:
         bench_measure(records)
     if "parts" in chosen:
         bench_parts(records)
-    if "extractors" in chosen:
-        bench_extractors(root)
     if "chunking" in chosen:
         results = [measure_raw(page, MeasureSettings()) for page in pages]
         bench_chunking([result.text.encode() for result in results if result.text])
@@ -77,6 +69,7 @@ def main() -> None:
         every.append(RawPage("https://x.example/a", "utf-8", zstandard.compress(b"<p>x</p>y" * 49_000)))  # most blocks
         bench_memory(every, "trafilatura")
         bench_memory(every, "blocks")
+        bench_memory(every, "auto")
 
 
 def _record(root: Path, label: Label) -> Page:
@@ -118,7 +111,7 @@ class _Measure:
 
 
 def bench_measure(pages: list[Page]) -> None:
-    """MEASURE without the log, from page record to features record, by two extractors, and one bare Trafilatura call.
+    """MEASURE without the log, from page record to features record, by three extractors, and one bare Trafilatura call.
 
     All have the same pages and options, in turn; the garbage collector ignores loaded objects, as in a worker process.
     The pages have their own sites: most are the only page of their site here. Also extraction alone by `blocks`, with
@@ -127,7 +120,7 @@ def bench_measure(pages: list[Page]) -> None:
     records = [encode(page) for page in pages]
     inflate = zstandard.ZstdDecompressor()
     htmls = [inflate.decompress(page.body, max_output_size=1 << 26).decode("utf-8", "replace") for page in pages]
-    extractors = ("trafilatura", "blocks")
+    extractors = ("trafilatura", "blocks", "auto")
     whole = {name: _Measure(name) for name in extractors}
     results = {name: [decode(Features, whole[name](record)) for record in records] for name in extractors}  # warm
     accepted = {html: readable(html) for html in htmls if refused(html.encode(), html, MeasureSettings()) is None}
@@ -148,10 +141,12 @@ def bench_measure(pages: list[Page]) -> None:
     for _ in range(ROUNDS):
         whole = {name: _Measure(name) for name in extractors}
         for first in range(len(pages)):
-            # In turn, so that a busy machine slows all; half a round apart, so that none finds the other's cached lines
+            # In turn, so that a busy machine slows all; pages apart, so that none finds the other's cached lines
             second = (first + len(pages) // 2) % len(pages)
             take("trafilatura", first, partial(whole["trafilatura"], records[first]))
             take("blocks", second, partial(whole["blocks"], records[second]))
+            third = (first + len(pages) // 4) % len(pages)
+            take("auto", third, partial(whole["auto"], records[third]))
             take("bare", second, partial(bare, htmls[second]))
             take("extraction", first, partial(extracted, accepted.get(htmls[first], "")))
     again = [number for number, result in enumerate(results["trafilatura"]) if result.extract_path == "precision"]
@@ -166,6 +161,7 @@ def bench_measure(pages: list[Page]) -> None:
     print(f"  ratio                        {whole_s / bare_s:7.3f}   (goal <= 1.25)")
     print(f"  ratio to the same calls      {whole_s / (bare_s + retries):7.3f}   ({len(again)} retries)")
     print(f"  ratio with `blocks`          {total['blocks'] / bare_s:7.3f}   (goal <= .7)")
+    print(f"  `auto` beside `trafilatura`  {total['auto'] / whole_s:7.3f}   (goal <= 1.1)")
     print(f"  extraction by `blocks`       {total['extraction'] / bare_s:7.3f}   (goal <= .45)")
     for name, of in results.items():
         found = collections.Counter(result.extract_error or result.extract_path for result in of)
@@ -204,82 +200,6 @@ def bench_parts(pages: list[Page]) -> None:
     print(f"  MEASURE, but for the log     {whole / len(pages) * 1e3:7.2f} ms CPU a page")
     for part, rest in sums.items():
         print(f"  {part:28s} {(whole - rest) / len(pages) * 1e3:7.2f} ms, {1 - rest / whole:5.1%}")
-
-
-def bench_extractors(root: Path) -> None:
-    """Every labelled page by each extractor: F1 by source, and the CPU time of finding the text of a page.
-
-    `same calls` is bare Trafilatura, called for precision where `trafilatura` is (goal: within .005 of it). `blocks` is
-    that of a model of other domains; on sources that the shipped model did not learn from, and for the time, it is the
-    shipped one. rs-trafilatura has no wheels, so it is measured where it is installed.
-    """
-    own: tuple[Any, ...] = ("trafilatura", "blocks", "resiliparse")
-    works: dict[str, Callable[[str], Text]] = {name: _as_measured(name) for name in own}
-    works |= {f"bare, {focus}": partial(_by_bare, focus=focus) for focus in ("recall", "balanced", "precision")}
-    if find_spec("rs_trafilatura") is None:
-        print("\nrs-trafilatura is not installed: no row (pip install rs-trafilatura, which needs Rust)")
-    else:
-        works["rs-trafilatura"] = _by_rs_trafilatura
-    settings = MeasureSettings(workers=1, time_limit_s=120)
-    folder = LabelledPages(root)
-    keep_main_texts(folder)
-    pages = main_text_pages(folder, settings, lambda _: None)
-    spent = dict.fromkeys(works, 0.0)
-    texts: dict[str, dict[Label, Text]] = {name: {} for name in works}
-    for turn, (label, html) in enumerate(folder.htmls()):
-        names = list(works)
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:  # the first finds cold caches
-            started = time.process_time()
-            texts[name][label] = works[name](html)
-            spent[name] += time.process_time() - started
-    card = load_model("").card
-    learned = [page for page in pages if f"{page.label.source}: " in card]
-    texts["blocks"] |= texts_out_of_fold(folder, learned, settings)
-    texts["same calls"] = texts["bare, recall"] | {
-        label: precise
-        for label, precise in texts["bare, precision"].items()
-        if precise.text and "precision" in texts["trafilatura"][label].path
-    }
-    headings = ["extractor", *sorted({page.label.source for page in pages})]
-    headings += ["mean", "worst beside trafilatura", "CPU of a bare recall call"]
-    table: dict[str, list[str]] = {}
-    for name, found in texts.items():
-        rows = errors_by(lambda label: label.source, pages, texts["trafilatura"], found)
-        mean = statistics.mean(row.blocks for row in rows.values())
-        worst, row = min(rows.items(), key=lambda item: item[1].difference)
-        ends = "" if row.low is None or row.high is None else f" ({row.low:+.3f} to {row.high:+.3f})"
-        table[name] = [*(f"{row.blocks:.3f}" for row in rows.values()), f"{mean:.3f}"]
-        table[name] += [f"{worst} {row.difference:+.4f}{ends}"]
-        table[name] += [f"{spent[name] / spent['bare, recall']:.2f}" if name in spent else ""]
-    print(f"\nF1 of the main texts of {len(pages)} labelled pages; a bare call for recall takes", end=" ")
-    print(f"{spent['bare, recall'] / len(pages) * 1e3:.1f} ms of CPU\n")
-    for line in (headings, ["---"] * len(headings), *([name, *cells] for name, cells in table.items())):
-        print(f"| {' | '.join(line)} |")
-
-
-def _as_measured(name: Any) -> Callable[[str], Text]:
-    """The extractor in MEASURE; `path` has all calls."""
-    settings = MeasureSettings(extractor=name)
-    run = extractor(settings)
-
-    def text(html: str) -> Text:
-        if refused(html.encode(), html, settings) is not None:
-            return Text("", "none")
-        try:
-            found = run(html, parse(readable(html)))
-        except ParseFailed:
-            return Text("", "none")
-        return Text(found.text, " ".join(found.tried))
-
-    return text
-
-
-def _by_bare(html: str, focus: str) -> Text:
-    return Text(bare_text(html, focus), focus)
-
-
-def _by_rs_trafilatura(html: str) -> Text:
-    return Text(str(import_module("rs_trafilatura").extract(html).main_content), "")
 
 
 def bench_chunking(texts: list[bytes]) -> None:

@@ -18,7 +18,7 @@ from farmwatch.explain.report import show
 from farmwatch.terminal.messages import put_json
 from filters.rules.ruleset import load_ruleset
 from replay.live.live_run import find_rules
-from replay.runs.configured import load_configured_ruleset, tally_identity
+from replay.runs.configured import load_configured_ruleset, refuse_perplexity, tally_identity
 from stream.text.user_errors import Exit, UsageError
 
 
@@ -63,6 +63,7 @@ def page(
                 )
         else:
             rules_of_file = ruleset_given or load_configured_ruleset(config)
+            refuse_perplexity(rules_of_file, [config.tally.detector or config.score.detectors[0]])
             explanation = explain_file(Path(named), config, rules_of_file, load_configured_detector(config), url or "")
     except UnusableUrl as error:
         raise UsageError(str(error)) from error

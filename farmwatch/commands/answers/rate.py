@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
@@ -14,15 +14,13 @@ from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.share.change_since import change_since, day_time, in_points
-from farmwatch.share.current_rate import current_rate
+from farmwatch.share.current_rate import current_rate, field_of_ruleset
 from farmwatch.share.cut_options import cut_text, read_days, read_ranks
 from farmwatch.share.rate_series import POINT_COLUMNS, points_of_run
 from farmwatch.share.words import sentence, sentences, share_columns, short_share, text_of
 from farmwatch.tables.columns import Column
 from farmwatch.tables.listing import LISTING, Listing
 from farmwatch.terminal.messages import message, put, put_json, put_wrapped
-from filters.perplexity.names import DANGER
-from filters.quality.names import TextName
 from filters.segments.names import SegmentKind
 from replay.live.epoch_change import seams_of
 from replay.rows.site_table import Counts
@@ -34,7 +32,6 @@ from scoring.rates.split_rates import RateLine
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.records import RatePoint
-from stream.text.toml import read_toml
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
 
@@ -136,14 +133,15 @@ def rate(
             return Exit.OK
     else:
         for line in lines:
-            _put_line(line, of_visitors=SegmentKind.COMMENT in _of(rulesets, line, "kinds"), verbose=verbose)
-    if any(_of(rulesets, line, "scores") == TextName.FLUENT for line in lines):
-        message(DANGER)
+            of_visitors = SegmentKind.COMMENT in field_of_ruleset(
+                rulesets, line.digest, "kinds"
+            )  # never beside other text
+            _put_line(line, of_visitors=of_visitors, verbose=verbose)
     said = (sentence(line.canary_remark) for line in lines if line.canary_remark and verbose and line.by)
     for correction in dict.fromkeys(said):
         message(correction)
-    for seam in current.seams:
-        message(seam)
+    for note in current.notes:
+        message(note)
     if current.undated:
         message(f"left out: {counted(current.undated, 'site')} without a known search day")
     _warn_unscored(current.counts, run)
@@ -203,12 +201,6 @@ def _put_line(line: RateLine, *, of_visitors: bool, verbose: bool) -> None:
         said.append(f"site method {line.site_method or '-'} {line.site_method_digest or '-'}")
     for text in said:
         put_wrapped(one_line(f"  {text}"), "    ")
-
-
-def _of(rulesets: Mapping[str, str], line: RateLine, field: str) -> Any:
-    """A field of the stored ruleset of a line. Text of visitors is never beside other text."""
-    ruleset = rulesets.get(line.digest, "")
-    return read_toml(ruleset, len(ruleset.encode())).get(field, ())
 
 
 def _not_judged(line: RateLine) -> str:

@@ -13,13 +13,17 @@ from farmwatch.commands.runs.compare_report import show
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.runs.comparison_words import as_json, label_lines
+from farmwatch.share.current_rate import field_of_ruleset
 from farmwatch.share.review_labels import read_review
 from farmwatch.tables.files import require_new
 from farmwatch.terminal.messages import message, put_json
+from filters.perplexity.names import DANGER
+from filters.quality.names import TextName
 from replay.compare.comparer import ComparisonRequest
 from replay.compare.comparer import compare as compare_runs
 from replay.compare.flips import MAX_SAMPLE
 from stream.log.contract import wall_ms
+from stream.schema.control import Control
 from stream.text.user_errors import Exit
 from stream.text.wording import counted
 
@@ -57,6 +61,7 @@ def compare(
     with opened(config) as log:
         review = read_review(config.rate, wall_ms())
         compared = compare_runs(log, a, b, request, config.rate, wall_ms(), review)
+        rulesets = Control(log).rulesets
     warnings = caveats(config, dict.fromkeys((compared.a.detector, compared.b.detector)))
     if out is not None:
         out.write_text(label_lines(compared, config.log.url), encoding="utf-8")
@@ -68,4 +73,6 @@ def compare(
 
     show(compared)
     print_caveats(warnings)
+    if any(field_of_ruleset(rulesets, side.digest, "scores") == TextName.FLUENT for side in (compared.a, compared.b)):
+        message(DANGER)
     return Exit.OK

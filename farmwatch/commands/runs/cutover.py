@@ -16,7 +16,7 @@ from farmwatch.terminal.remedies import in_full
 from filters.errors import BadRuleset
 from replay.live.cutover import CutoverRequest, CutoverResult, cut_over
 from replay.live.live_run import CHOSEN, differences, find_rules
-from replay.runs.configured import require_site_method
+from replay.runs.configured import require_processable
 from replay.runs.control_update import operator as operator_here
 from replay.runs.overview import members_of
 from replay.runs.run_rules import method_name
@@ -75,7 +75,7 @@ def cutover(
             return Exit.OK
         said = " ".join(why or ())
         request = CutoverRequest(run, one_line(operator) or operator_here(), one_line(said), max_lag, partial)
-        moved = cut_over(log, request, check_run=lambda row: require_site_method(config, row))
+        moved = cut_over(log, request, check_run=lambda *of: require_processable(config, *of))
         at_work = bool(members_of(log, moved.left or moved.run))
         _report(moved, listing.json, at_work=at_work)
         try:

@@ -36,6 +36,7 @@ from tests.support.logs.tallied_log import (
     tally,
 )
 from tests.support.runs.cutover_world import CutoverWorld, cutover_world
+from tests.support.runs.replay_world import put_rows
 
 pytestmark = pytest.mark.slow
 
@@ -102,6 +103,9 @@ def share_of(line: dict[str, Any]) -> dict[str, float]:
 
 def test_the_bundle_is_whole_and_holds_no_text(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
     """The bundle is complete: sha256sum agrees, rows equal those of the log, and there is no text or local path."""
+    live = find_run(Control(world.log), "live")
+    path = f'\n[models]  # stored with the ruleset\n"a.ngrams" = "{tmp_path}/a.ngrams"\n'
+    put_rows(world.log, rulesets=[(live.digest, Control(world.log).ruleset_text(live) + path)])
     farmwatch("log", "release", "bundle", "--log", world.config.log.url, *NUMBERS)
     bundle = tmp_path / "bundle"
     assert {file.name for file in bundle.iterdir()} == FILES

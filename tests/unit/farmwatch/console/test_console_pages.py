@@ -23,6 +23,7 @@ from crawler.web.urls import page_id
 from farmwatch.config.config import load
 from farmwatch.console.app import outward
 from farmwatch.console.views import SPLITS
+from filters.perplexity.names import DANGER
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from stream.log.contract import Message, Output, partition_of, wall_ms
@@ -80,6 +81,7 @@ def test_sentences_that_are_too_unlikely_are_marked(farmwatch: Runner, finished:
     ruleset = tmp_path / "fluent.toml"
     ruleset.write_text(f'scores = "fluent"\n[fluent]\nlimit = 700\n{EXTRACTED}', encoding="utf-8")
     assert farmwatch("replay", "--ruleset", ruleset, "--name", "fluent", "--log", finished).code == Exit.OK
+    assert DANGER in farmwatch("rate", "--run", "fluent", "--log", finished).err
     (page,) = visited(finished, tmp_path, "/page", url=URL, ruleset="run fluent")
     (found,) = visited(finished, tmp_path, "/page.json", url=URL, ruleset="run fluent")
     sentences = found.json["other"]["sentences"]

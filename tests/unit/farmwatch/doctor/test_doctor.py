@@ -33,6 +33,7 @@ from stream.text.user_errors import Exit
 from tests.support.front_door import Runner
 from tests.support.logs.embedded_worker import damage_pages
 
+EXTRACTED = '[rules.extracted]\nthreshold = "ok"\n'
 OK, WARN, FAIL = CheckState.OK, CheckState.WARN, CheckState.FAIL
 Configure = Callable[..., Config]
 
@@ -290,10 +291,12 @@ def test_a_mistake_of_farmwatch_is_named(configure: Configure, monkeypatch: pyte
 
 
 def test_the_configured_extractor_is_tried(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An extractor without its package has the install command; one that finds no text is broken."""
+    """Without its package it has the install command; a model that is not there, or no text that is found, is told."""
     monkeypatch.setitem(sys.modules, "resiliparse", None)
     found = _found(configure("measure.extractor=resiliparse"), "extractor")
     assert (found.state, "pip install '.[resiliparse]'" in found.mend) == (FAIL, True)
+    found = _found(configure("measure.perplexity_model=0123456789abcdef.ngrams"), "extractor")
+    assert (found.state, "the model cannot be read: No such file" in found.found) == (FAIL, True)
 
     def broken(*_: Any) -> Any:
         raise ImportError("undefined symbol")
@@ -310,6 +313,18 @@ def test_mistakes_in_a_ruleset_are_told_with_what_to_do(configure: Configure, tm
     found = _found(configure(f"judge.ruleset={file}"), "ruleset")
     assert found.state is FAIL and found.found.startswith(f"{file}: unknown rule 'a'") and "'b'" in found.found
     assert found.mend == REMEDIES["BadRuleset"]
+
+
+def test_a_ruleset_fits_detectors_and_measures(configure: Configure, tmp_path: Path) -> None:
+    """A rule on a measure that is not taken is a warning; a pair that would read fluent texts fails, as `up` does."""
+    file = tmp_path / "mine.toml"
+    file.write_text(f"{EXTRACTED}[rules.max_unlikely_share]\nthreshold = 0.1\n", encoding="utf-8")
+    assert _found(configure(f"judge.ruleset={file}"), "ruleset").state is WARN
+    assert _found(configure(f"judge.ruleset={file}", "measure.perplexity_model=english"), "ruleset").state is OK
+    file.write_text(f'scores = "fluent"\n{EXTRACTED}', encoding="utf-8")
+    assert _found(configure(f"judge.ruleset={file}"), "ruleset").state is OK
+    found = _found(configure(f"judge.ruleset={file}", 'score.detectors=["lite-ngram", "binoculars"]'), "ruleset")
+    assert found.state is FAIL and "binoculars divides by perplexity" in found.found
 
 
 def test_the_exit_code_says_whether_anything_failed(farmwatch: Runner) -> None:

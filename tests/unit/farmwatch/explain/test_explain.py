@@ -121,6 +121,14 @@ def test_explain_json_has_the_names_of_the_pipes(farmwatch: Runner, finished: st
     assert f"{DETECTOR}: indicative only" in farmwatch("page", URL, "--log", finished).err
 
 
+def test_a_pair_does_not_score_a_file_without_its_unlikely_sentences(farmwatch: Runner, tmp_path: Path) -> None:
+    """Refused as in a run, before its models are loaded."""
+    (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
+    (tmp_path / "fluent.toml").write_text('scores = "fluent"\n[rules.extracted]\nthreshold = "ok"\n')
+    ran = farmwatch("page", "page.html", "--ruleset", "./fluent.toml", "--set", 'score.detectors=["binoculars"]')
+    assert (ran.code, "binoculars divides by perplexity" in ran.err) == (Exit.PROBLEM, True), ran.err
+
+
 def test_explain_measures_a_file(farmwatch: Runner, tmp_path: Path) -> None:
     """An HTML file is measured, judged and scored without a log."""
     (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")

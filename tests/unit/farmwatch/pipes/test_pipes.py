@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from farmwatch.pipes.lines import FeaturesLine, features_of, structure_by_name
+from filters.perplexity.names import DANGER
 from filters.quality.names import MEASURES
 from filters.structure import names as structure_names
 from stream.text.user_errors import Exit
@@ -95,7 +96,7 @@ def test_bad_lines_are_numbered_and_skipped(farmwatch: Runner, tmp_path: Path) -
 
 @pytest.mark.usefixtures("here")
 def test_judge_reads_what_measure_writes(farmwatch: Runner, tmp_path: Path) -> None:
-    """A page that all rules keep and one that is too short have every rule in their verdicts."""
+    """A page that all rules keep and one that is too short have every rule in their verdicts; a danger is named."""
     measured = farmwatch("lab", "measure", "-j", "1", _write(tmp_path, _page("/story"), _page("/2", _SHORT))).out
     file = tmp_path / "features.jsonl"
     file.write_text(measured)
@@ -108,6 +109,9 @@ def test_judge_reads_what_measure_writes(farmwatch: Runner, tmp_path: Path) -> N
     (article,) = farmwatch("lab", "judge", "--articles", file).lines
     assert (article["url"], article["site"]) == ("https://a.example/story", "a.example")
     assert article["text"].startswith("A garden")
+    ruleset = tmp_path / "fluent.toml"
+    ruleset.write_text('scores = "fluent"\n[rules.extracted]\nthreshold = "ok"\n')
+    assert DANGER in farmwatch("lab", "judge", "--ruleset", ruleset, file).err
 
 
 @pytest.mark.usefixtures("here")

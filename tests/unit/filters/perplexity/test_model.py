@@ -3,12 +3,13 @@ from __future__ import annotations
 import math
 from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from filters.perplexity.fluent import Unit, fluent_text
-from filters.perplexity.model import Formula, NgramModel, load_model, shipped_model
+from filters.perplexity.model import Formula, NgramModel, load_model, shipped_model, surprisal
 from tests.support.small_ngrams import BIGRAMS, TRIGRAMS, UNKNOWN, UNSEEN, WORDS, model_of
 
 BIGRAM, TRIGRAM = model_of(WORDS, BIGRAMS), model_of(WORDS, BIGRAMS, TRIGRAMS)
@@ -126,6 +127,16 @@ def test_limit_is_kept() -> None:
     even = model_of({"<s>": 0.5, "a": 0.5, "b": 0.4}, {("a", "b"): 0.5})
     (perplexity,) = even.surprisals("a").perplexities()
     assert perplexity == 2.0 and fluent_text("a", even, 2) == "a" and fluent_text("a", even, 1.99) == ""
+
+
+def test_surprisals_are_those_of_every_processor() -> None:
+    """They are looked up by numbers whose logarithms are not near a half, and are right to .55 of a unit."""
+    middles = (np.arange(1 << 16) + 0.5) / (1 << 17) + 0.5
+    exact = -4096 * np.log2(middles)
+    assert np.abs(exact % 1 - 0.5).min() > 1e-7  # 10,000 times what logarithms differ by
+    assert surprisal(middles).tolist() == np.rint(exact).tolist()
+    for p in (1, 0.5, 1 / 3, 2e-6, 1e-24):
+        assert int(surprisal(np.float64(p))) == pytest.approx(-4096 * math.log2(p), abs=0.55)
 
 
 def test_shipped_model() -> None:

@@ -51,12 +51,13 @@ def test_name_and_content_differ(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:
-    """What is not there, empty, a folder or a pipe is refused, without waiting."""
-    names = [tmp_path / f"{number:016x}.ngrams" for number in range(4)]
+    """What is not there, empty, a folder, a pipe or a device is refused, without waiting."""
+    names = [tmp_path / f"{number:016x}.ngrams" for number in range(5)]
     names[1].touch()
     names[2].mkdir()
     os.mkfifo(names[3])
-    for name, said in zip(names, ("No such file", "empty", "regular file|directory", "regular file"), strict=True):
+    names[4].symlink_to("/dev/zero")
+    for name, said in zip(names, ("No such file", "empty", "regular|directory", "regular", "regular"), strict=True):
         with pytest.raises(BadModel, match=said):
             load_model(str(name))
 
@@ -96,6 +97,7 @@ def _changed(**fields: object) -> bytes:
         (_changed(counts=(11,)), "no words and bigrams"),
         (_changed(unknown=1.5), "unknown words"),
         (_changed(unknown=0.5), "do not sum to 1"),
+        (_changed(unknown=5e-324), "unknown words"),
         (_changed(unseen=0.0), "unknown words"),
         (DATA.replace(b'"unknown"', b'"unknowm"'), "damaged in its header"),
     ],

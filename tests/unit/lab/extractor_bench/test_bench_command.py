@@ -65,7 +65,7 @@ def test_tools_are_compared_and_what_is_wrong_is_a_row(
     assert rows["em_2_5"]["mean"]["precision"] == 0.75 and rows["em_4_8"]["mean"] == {}
     shown = (tmp_path / "out" / "report.md").read_text()
     assert "not installed" in shown and "| web | other_page | 2 | yes |" in shown and "4 pages. Left out: 2" in shown
-    assert "(intervals over sites)" in shown and "(intervals over sites)" in ran.out
+    assert "with intervals over sites" in shown and "(intervals over sites)" in ran.out
     assert "| none: it needs scikit-learn (the extra `train`), two tools" in shown
     assert "readability: 100.0%, 75.0% to 100.0%" in (tmp_path / "out" / "f1.svg").read_text()
 

@@ -53,11 +53,15 @@ def test_train_trigrams_and_prune(farmwatch: Runner, tmp_path: Path) -> None:
 
 
 def test_too_little_text(farmwatch: Runner, tmp_path: Path) -> None:
-    """A corpus without words that repeat, or without files, is refused, and nothing is written."""
+    """A corpus without words that repeat, n-grams to keep, or files is refused, and nothing is written."""
     (tmp_path / "short.txt").write_text("only once")
     result = farmwatch(
         "lab", "lm", "train", str(tmp_path / "short.txt"), "--out", str(tmp_path / "out"), "--licence", "x"
     )
+    assert result.code == Exit.PROBLEM and "too little text" in result.err and not (tmp_path / "out").exists()
+    (tmp_path / "short.txt").write_text("a\nb\na\nb\nc\na a\nb b\n")
+    arguments = ["--out", str(tmp_path / "out"), "--licence", "x", "--ngrams", "1"]
+    result = farmwatch("lab", "lm", "train", str(tmp_path / "short.txt"), *arguments)
     assert result.code == Exit.PROBLEM and "too little text" in result.err and not (tmp_path / "out").exists()
     (tmp_path / "empty").mkdir()
     result = farmwatch("lab", "lm", "train", str(tmp_path / "empty"), "--out", str(tmp_path / "out"), "--licence", "x")
@@ -78,7 +82,7 @@ def test_calibrate(farmwatch: Runner, tmp_path: Path) -> None:
     assert found["best"]["f1"] == 1 and found["best"]["limit"] == 160_000  # the highest of those alike
     assert found["curve"][-1] == {"limit": None, "f1": pytest.approx(20 / 24), "sentences": 0, "chars": 0}
     said = farmwatch("lab", "lm", "calibrate", labels, "--formula", "published")
-    assert said.code == Exit.OK and DANGER in said.out and "best: --limit" in said.out
+    assert said.code == Exit.OK and DANGER in said.out and ": --limit" in said.out
 
 
 def test_clean(farmwatch: Runner, tmp_path: Path) -> None:
@@ -95,16 +99,30 @@ def test_clean(farmwatch: Runner, tmp_path: Path) -> None:
 
 
 def test_clean_refusals(farmwatch: Runner, tmp_path: Path) -> None:
-    """Two files with one place are refused before anything is written; one that is not there is skipped."""
+    """Two files with one place, and a text in place of its file, are refused before anything is written.
+
+    A file that is not there, or no text, is skipped.
+    """
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "same.txt").write_text("He would not go.")
     out = str(tmp_path / "out")
     result = farmwatch("lab", "clean", str(tmp_path / "a"), str(tmp_path / "b"), "--out", out)
     assert result.code == Exit.USAGE and "both would be written" in result.err
+    assert farmwatch("lab", "clean", str(tmp_path / "a"), "--out", out, "--limit", "inf").code == Exit.USAGE
     result = farmwatch("lab", "clean", str(tmp_path / "none.txt"), str(tmp_path / "a"), "--out", out)
     assert result.code == Exit.PROBLEM and "none.txt: No such file" in result.err
     assert (tmp_path / "out/same.txt").read_text() == "He would not go."
+    (tmp_path / "a/same.txt").write_text("Qwz xkv vbq.")
+    (tmp_path / "a/picture").write_bytes(b"\x89PNG")
+    result = farmwatch("lab", "clean", str(tmp_path / "a"), "--out", str(tmp_path / "a"))
+    assert result.code == Exit.USAGE and "would be written over" in result.err
+    assert (tmp_path / "a/same.txt").read_text() == "Qwz xkv vbq."
+    result = farmwatch("lab", "clean", str(tmp_path / "a"), "--out", out)
+    assert result.code == Exit.PROBLEM and "picture: no text in UTF-8" in result.err
+    assert (tmp_path / "out/same.txt").read_text() == "" and not (tmp_path / "out/picture.txt").exists()
+    (tmp_path / "empty").mkdir()
+    assert "no file in it" in farmwatch("lab", "clean", str(tmp_path / "empty"), "--out", out).err
 
 
 def test_clean_units(farmwatch: Runner, tmp_path: Path) -> None:

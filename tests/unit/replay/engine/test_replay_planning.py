@@ -17,6 +17,7 @@ from farmwatch.config.config import Config
 from farmwatch.runs.notices import early_begin_note
 from farmwatch.runs.summary_lines import lines_of, next_commands
 from farmwatch.terminal.remedies import in_full, resume_command
+from filters.errors import BadModel
 from replay.engine.lifecycle import begin
 from replay.engine.plan import OtherParameters, Plan, ReplayRequest, plan, refuse_other_epoch, refuse_unfit
 from replay.engine.runner import Ending
@@ -239,6 +240,15 @@ def test_other_parameters_are_refused_by_name(desk: Desk, asked: dict[str, str],
     desk.begin(name="mine", begin="2026-05-02")
     with pytest.raises(OtherParameters, match=said):
         desk.plan(name="mine", **asked)
+
+
+def test_a_replay_that_measures_needs_its_ngram_model(desk: Desk) -> None:
+    """A model of measures that is not there is refused before the run begins."""
+    put_page(desk)
+    model = "measure.perplexity_model=0123456789abcdef.ngrams"
+    desk.config = config_of(desk.config.log.url, model, "tally.sprt={p0=0.1, p1=0.6}")
+    with pytest.raises(BadModel, match="the model cannot be read: No such file"):
+        refuse_unfit(desk.log, desk.config, desk.plan(name="anew"))
 
 
 def test_a_pair_reads_no_fluent_text_unless_it_is_allowed(desk: Desk, tmp_path: Path) -> None:

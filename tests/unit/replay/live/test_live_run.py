@@ -13,10 +13,10 @@ from farmwatch.canaries.file import canary_sender
 from farmwatch.config.config import load
 from farmwatch.config.opening import open_configured
 from farmwatch.config.topic_limits import create_topics
+from farmwatch.doctor.checks import require_fit
 from farmwatch.runs.notices import difference_text
 from filters.rules.ruleset import load_ruleset
 from replay.live.cutover import CutoverRequest, cut_over
-from replay.live.handover import LiveRunUnfit, require_live
 from replay.live.live_run import Differing, canaries_sent_before, differences, ensure_live_run, find_rules
 from replay.rows.site_table import read_sites
 from replay.runs.configured import configured_site_method, site_method_of, site_method_to_keep
@@ -29,7 +29,7 @@ from stream.schema.records import Page, SiteState, decode, encode
 from stream.schema.roles import Role
 from stream.schema.runs import LIVE, Alias, RunStatus, names_of
 from stream.schema.topics import PAGES
-from stream.text.user_errors import Exit, RunRefused
+from stream.text.user_errors import Exit, FarmwatchError, RunRefused
 from tests.support.front_door import PARTITIONS, Runner
 from tests.support.runs.cutover_world import DETECTOR, CutoverWorld, config_of
 from tests.support.runs.replay_world import put_rows
@@ -57,8 +57,10 @@ def test_the_first_run_names_the_model_of_its_extractor_without_its_file(world: 
     assert run.measured_by == {"measure.extractor": "blocks", "measure.extractor_model": name}
 
 
-def test_a_pair_does_not_begin_a_live_run_of_fluent_text(world: CutoverWorld, tmp_path: Path) -> None:
-    """SCORE would run one that divides by perplexity: refused before the run is written, and for a run that is live."""
+def test_a_pair_does_not_begin_a_live_run_of_fluent_text(
+    world: CutoverWorld, farmwatch: Runner, tmp_path: Path
+) -> None:
+    """SCORE would run one that divides by perplexity: refused at the first start, at the next, and at a cutover."""
     ruleset = tmp_path / "fluent.toml"
     ruleset.write_text('scores = "fluent"\n[rules.extracted]\nthreshold = "ok"\n', encoding="utf-8")
     settings = (f"judge.ruleset={ruleset}", f"tally.detector={DETECTOR}")
@@ -66,10 +68,13 @@ def test_a_pair_does_not_begin_a_live_run_of_fluent_text(world: CutoverWorld, tm
     with pytest.raises(RunRefused, match="binoculars divides by perplexity"):
         ensure_live_run(world.log, both)
     assert world.control().live is None
-    live = ensure_live_run(world.log, config_of(world.config.log.url, *settings))
-    require_live(world.control(), config_of(world.config.log.url, *settings), live, [Role.SCORE])
-    with pytest.raises(LiveRunUnfit, match="binoculars divides by perplexity"):
-        require_live(world.control(), both, live, [Role.SCORE])
+    ensure_live_run(world.log, config_of(world.config.log.url, *settings))
+    require_fit(config_of(world.config.log.url, *settings), [Role.JUDGE], world.log)
+    with pytest.raises(FarmwatchError, match=r"the live run first cannot .*binoculars divides by perplexity"):
+        require_fit(both, [Role.SCORE], world.log)
+    world.begin("r1", str(ruleset))
+    ran = farmwatch("cutover", "r1", "--set", f"score.detectors={both.score.detectors}", "--log", both.log.url)
+    assert (ran.code, "binoculars divides by perplexity" in ran.err) == (Exit.PROBLEM, True), ran.err
 
 
 def test_roles_that_start_at_once_write_one_run(world: CutoverWorld) -> None:
