@@ -60,7 +60,7 @@ class LoadedModels(Protocol):
     def words(self) -> int: ...
 
 
-class Batch(Protocol):
+class FlyingBatch(Protocol):
     """A batch in flight."""
 
     def land(self) -> Sequence[Any]:
@@ -70,7 +70,7 @@ class Batch(Protocol):
 class Device(Protocol):
     """Runs batches on the device of the models."""
 
-    def launch(self, texts: Sequence[Ids]) -> Batch:
+    def launch(self, texts: Sequence[Ids]) -> FlyingBatch:
         """Queue texts. Raises DeviceLost or OutOfDeviceMemory."""
 
     def free(self) -> None:
@@ -80,7 +80,7 @@ class Device(Protocol):
         """Memory of a GPU: held by tensors of this process, the most ever held, total; zeros for a CPU."""
 
 
-_Flight = tuple[list[int], Batch]  # indices of its texts
+_Flight = tuple[list[int], FlyingBatch]  # indices of its texts
 
 
 class ModelEngine(Generic[Models, Reading]):
