@@ -123,6 +123,7 @@ def _explanation(
     features: Features, verdict: Verdict, ruleset: Ruleset, settings: MeasureSettings, **evidence: Any
 ) -> PageExplanation:
     is_given = verdict.digest == ruleset.digest
+    is_article = is_given and verdict.verdict == PageClass.ARTICLE
     name, text = _text_of(features, verdict.text_digest)
     counted: Sequence[str] = OF_SITE if name == TextName.SEGMENTS else ()
     if is_given:
@@ -140,7 +141,7 @@ def _explanation(
         scored=name,
         scored_text=text,
         counted=counted,
-        sentences=_sentences(features.text, ruleset.fluent) if is_given and ruleset.fluent else (),
+        sentences=_sentences(features.text, ruleset.fluent) if is_article and ruleset.fluent else (),
         **evidence,
     )
 

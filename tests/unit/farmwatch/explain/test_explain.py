@@ -266,6 +266,21 @@ def test_a_page_that_counts_through_its_segments(farmwatch: Runner, tmp_path: Pa
     assert farmwatch("page", older.url, "--json", "--log", log).json["segments"] is None
 
 
+def test_sentences_are_those_of_an_article(farmwatch: Runner, tmp_path: Path) -> None:
+    """No sentence is marked as not scored of a page that counts by its segments, or not at all."""
+    thread, ruleset = _thread("forums/thread"), tmp_path / "fluent.toml"
+    extracted = 'extracted]\nthreshold = "ok"\n'
+    for tokens, words, verdict in ((9000, 1, "segments"), (9000, 9000, "dropped"), (1, 1, "article")):
+        ruleset.write_text(
+            f'scores = "fluent"\n[rules.{extracted}[rules.min_tokens]\nthreshold = {tokens}\n'
+            f'[otherwise]\nscores = "segments"\n[otherwise.rules.{extracted}'
+            f'[otherwise.rules.segment_words]\nthreshold = {words}\non_unknown = "drop"\n'
+        )
+        log = _log(tmp_path / verdict, [thread, judge(thread, load_ruleset(ruleset))])
+        found = farmwatch("page", thread.url, "--ruleset", ruleset, "--json", "--log", log).json
+        assert (found["verdict"], bool(found["sentences"])) == (verdict, verdict == "article")
+
+
 def test_a_rule_of_both_tables_fails_in_the_one_where_it_does(farmwatch: Runner, tmp_path: Path) -> None:
     """`otherwise` has the same rule, and there the measure is unknown, or the rule is not in force."""
     thread = _thread("forums/thread")
