@@ -81,9 +81,9 @@ def load_encoder(settings: EncoderSettings) -> EncoderModel:
         model = model.eval().requires_grad_(False).to(device)
         head = _pooled_head(name, files, model) if files.pooled else []
     widen_linears(model)
+    pad_id = model.config.pad_token_id = int(files.tokenizer.pad_token_id)  # decoders look for the token before it
     logits = partial(window_logits, model, head, files.llm_index)
-    pad_id = files.tokenizer.pad_token_id or 0
-    return EncoderModel(logits, files.tokenizer.backend_tokenizer, rows, int(pad_id), device)
+    return EncoderModel(logits, files.tokenizer.backend_tokenizer, rows, pad_id, device)
 
 
 def window_logits(
@@ -134,7 +134,10 @@ def load_small_files(settings: EncoderSettings) -> SmallFiles:
     pooled = len(others) == len(places) - len(_POOLED_HEAD) and all(tensor.startswith("model.") for tensor in others)
     one_logit = pooled or config.num_labels == 1
     index = _llm_index(settings, config.id2label, one_logit=one_logit)
-    return SmallFiles(folder, load_tokenizer(name, folder), places, pooled, index)
+    tokenizer = load_tokenizer(name, folder)
+    if tokenizer.pad_token_id is None:
+        raise UnsupportedModel(f"the tokenizer of {name} has no token for padding, which texts of a batch need")
+    return SmallFiles(folder, tokenizer, places, pooled, index)
 
 
 def _llm_index(settings: EncoderSettings, labels: Mapping[int, str], *, one_logit: bool) -> int:

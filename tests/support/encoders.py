@@ -12,7 +12,7 @@ from tests.support.pairs import build_tokenizer
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-Backbone = Literal["deberta-v2", "modernbert", "roberta"]
+Backbone = Literal["deberta-v2", "llama", "modernbert", "roberta"]
 BACKBONES: tuple[Backbone, ...] = ("deberta-v2", "modernbert", "roberta")
 LABELS = ("human", "llm")
 _SPECIAL = {"pad_token": "<pad>", "cls_token": "<cls>", "sep_token": "<sep>"}
@@ -103,5 +103,7 @@ def _config(backbone: Backbone, tokenizer: Tokenizer) -> Any:
     if backbone == "modernbert":
         ends = {"bos_token_id": 0, "eos_token_id": 0, "cls_token_id": 0, "sep_token_id": 0}
         return for_model("modernbert", local_attention=16, max_position_embeddings=512, **ends, **shared)
+    if backbone == "llama":
+        return for_model("llama", **{**shared, "pad_token_id": None})
     # positions of real tokens begin behind the id of the padding
     return for_model("roberta", max_position_embeddings=96 + shared["pad_token_id"] + 1, **shared)

@@ -107,6 +107,12 @@ def test_a_text_has_the_same_logit_in_any_batch(
         assert together == pytest.approx([alone[TEXTS.index(text)] for text in texts], abs=1e-5)
 
 
+def test_a_decoder_classifies_by_the_last_token_of_each_text(tmp_path: Path) -> None:
+    """A decoder whose configuration has no padding token takes the tokenizer's: no logit comes from the padding."""
+    settings = settings_of(build_encoder(tmp_path / "llama", "llama"))
+    assert logits_of(settings) == pytest.approx([llm - human for human, llm in plain_logits(settings)], abs=1e-5)
+
+
 def test_windows_hold_the_text_once_and_end(encoders: dict[tuple[str, bool], Path]) -> None:
     """The windows do not overlap, have special tokens each, and are at most `windows`; `tokens` counts them all."""
     text = "the of and to " * 100

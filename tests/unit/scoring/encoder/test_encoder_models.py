@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -79,6 +80,15 @@ def quantise(folder: Path) -> None:
     change_config(folder, quantization_config={"quant_method": "fp8"})
 
 
+def change_tokenizer(folder: Path, pad_token: str | None) -> None:
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "pad_token": pad_token}))
+
+
+def drop_the_padding(folder: Path) -> None:
+    change_tokenizer(folder, None)
+
+
 @pytest.mark.parametrize(
     ("spoil", "kind", "said"),
     [
@@ -91,11 +101,8 @@ def quantise(folder: Path) -> None:
         (drop_the_head, UnsupportedModel, r"classifier\.dense\.bias, .* … missing \(4 tensors\)"),
         (lambda folder: change_config(folder, hidden_size=64), UnsupportedModel, "cannot be loaded"),
         (lambda folder: change_config(folder, hidden_size="x"), UnsupportedModel, "cannot be loaded"),
-        (
-            lambda folder: change_config(folder, quantization_config={"quant_method": "x"}),
-            UnsupportedModel,
-            "quantised",
-        ),
+        (quantise, UnsupportedModel, "quantised"),
+        (drop_the_padding, UnsupportedModel, "no token for padding"),
         (lambda folder: (folder / "config.json").write_text("{"), UnsupportedModel, "cannot be loaded"),
         (lambda folder: (folder / "tokenizer.json").write_text("{"), UnsupportedModel, "tokenizer of"),
         (lambda folder: (folder / "config.json").unlink(), MissingModel, r"config\.json"),
@@ -110,10 +117,12 @@ def test_a_folder_that_is_no_classifier_is_refused(
         load_encoder(settings_of(copy))
 
 
-def test_a_language_model_is_no_classifier(pairs: dict[str, Pair]) -> None:
+def test_a_language_model_is_no_classifier(pairs: dict[str, Pair], tmp_path: Path) -> None:
     """A model of a pair lacks a classifier and has a head too many."""
+    folder = Path(shutil.copytree(pairs["llama"].observer, tmp_path / "llama"))
+    change_tokenizer(folder, "</s>")
     with pytest.raises(UnsupportedModel, match=r"score\.weight missing .*lm_head\.weight too many"):
-        load_encoder(settings_of(pairs["llama"].observer, llm_label="LABEL_1"))
+        load_encoder(settings_of(folder, llm_label="LABEL_1"))
 
 
 def test_code_beside_a_known_model_is_not_run(copy: Path) -> None:
@@ -206,8 +215,6 @@ def test_the_check_needs_no_weights(copy: Path) -> None:
 
 def test_the_configuration_of_a_pair_cannot_name_code_either(pairs: dict[str, Pair], tmp_path: Path) -> None:
     """Attention that a configuration of a pair names at the hub is not fetched."""
-    import shutil
-
     folder = Path(shutil.copytree(pairs["llama"].observer, tmp_path / "observer"))
     change_config(folder, attn_implementation="someone/kernel")
     load_models(pair_settings_of(Pair(folder, pairs["llama"].performer)))
