@@ -9,7 +9,7 @@ import msgspec
 from farmwatch.canaries.file import read_canaries
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, open_configured
-from farmwatch.doctor.check_result import CheckResult, Results, Subject, fail, ok, warn
+from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from farmwatch.terminal.remedies import in_full
 from filters.errors import BadRuleset
 from filters.measure.epoch import epoch_settings
@@ -22,8 +22,8 @@ from replay.runs.configured import (
     site_test_of,
     tally_identity,
 )
+from scoring.detectors.model_check import refuse_unfit
 from scoring.detectors.registry import detector_identities
-from scoring.engine.check import ModelCheck
 from scoring.interface import name_of, refuse_uncalibrated
 from scoring.sites.registry import SiteMethod
 from scoring.sites.sprt import SiteTest, fewest_pages, is_measured
@@ -99,30 +99,17 @@ def detectors(at: Subject) -> Results:
         )
 
 
-def pair(at: Subject) -> Results:
-    """Libraries, tokenizers, device and memory of a configured pair, without its weights. Raises ScoringError."""
-    from scoring.pair.check import refuse_unfit_pair
-
-    if at.config.score.uses_pair:
-        yield _fit(refuse_unfit_pair(at.config.score.pair), "one tokenizer")
-
-
-def encoder(at: Subject) -> Results:
-    """As `pair`, of a configured encoder. Raises ScoringError."""
-    from scoring.encoder.check import refuse_unfit_encoder
-
-    if at.config.score.uses_encoder:
-        yield _fit(refuse_unfit_encoder(at.config.score.encoder), "its tokenizer")
-
-
-def _fit(found: ModelCheck, tokenizer: str) -> CheckResult:
-    said = f"{found.libraries}; {tokenizer}; on {found.device}; weights {found.weight_bytes / _GIB:.1f} GiB"
-    if found.device == "cpu":
-        return ok(said)
-    said = f"{said}, {found.free_bytes / _GIB:.1f} GiB free"
-    if found.free_bytes < found.weight_bytes:
-        return warn(said, "end what else runs on the card (SCORE itself may), or take another")
-    return ok(said)
+def models(at: Subject) -> Results:
+    """Libraries, tokenizers, device and memory of the language models, without their weights. Raises ScoringError."""
+    for settings in at.config.score.models:
+        found = refuse_unfit(settings)
+        said = f"{settings.table}: {found.libraries}; on {found.device}; weights {found.weight_bytes / _GIB:.1f} GiB"
+        if found.device != "cpu":
+            said = f"{said}, {found.free_bytes / _GIB:.1f} GiB free"
+        if found.device != "cpu" and found.free_bytes < found.weight_bytes:
+            yield warn(said, "end what else runs on the card (SCORE itself may), or take another")
+        else:
+            yield ok(said)
 
 
 def sites(at: Subject) -> Results:

@@ -9,6 +9,8 @@ import msgspec
 from scoring.encoder.settings import EncoderSettings
 from scoring.pair.settings import MEASURES, PairSettings
 
+ModelSettings = PairSettings | EncoderSettings
+
 
 class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of SCORE, in order of use."""
@@ -36,15 +38,7 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return 16 if "cpu" in devices else 256
 
     @property
-    def models(self) -> list[PairSettings | EncoderSettings]:
+    def models(self) -> list[ModelSettings]:
         """Settings of the language models that these detectors read with."""
-        found: list[PairSettings | EncoderSettings] = [self.pair] if self.uses_pair else []
-        return [*found, self.encoder] if self.uses_encoder else found
-
-    @property
-    def uses_pair(self) -> bool:
-        return any(name in MEASURES for name in self.detectors)
-
-    @property
-    def uses_encoder(self) -> bool:
-        return "encoder" in self.detectors
+        pair: list[ModelSettings] = [self.pair] if any(name in MEASURES for name in self.detectors) else []
+        return [*pair, self.encoder] if "encoder" in self.detectors else pair

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from scoring.encoder.check import look, refuse_unfit_encoder
+from scoring.detectors.model_check import look, refuse_unfit
 from scoring.encoder.detector import load_encoder_engine
 from scoring.encoder.model import load_encoder
 from scoring.encoder.settings import EncoderSettings
@@ -205,12 +205,12 @@ def test_without_the_extra_it_says_what_to_install() -> None:
 
 def test_the_check_needs_no_weights(copy: Path) -> None:
     """In a process of its own: libraries, device and size of the weights; or the fault of the small files."""
-    found = refuse_unfit_encoder(settings_of(copy))
+    found = refuse_unfit(settings_of(copy))
     assert (found.device, found.weight_bytes) == ("cpu", (copy / WEIGHTS).stat().st_size)
     assert look(settings_of(copy, device="cuda:99")).error == NoDevice.__name__
     change_config(copy, id2label={"0": "a", "1": "b"})
     with pytest.raises(UnsupportedModel, match="to one of a, b"):
-        refuse_unfit_encoder(settings_of(copy))
+        refuse_unfit(settings_of(copy))
 
 
 def test_the_configuration_of_a_pair_cannot_name_code_either(pairs: dict[str, Pair], tmp_path: Path) -> None:

@@ -13,10 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from scoring.engine.check import ModelCheck
+from scoring.detectors.model_check import ModelCheck, look, refuse_unfit
 from scoring.engine.model_folder import find_model
 from scoring.errors import MissingModel, NoDevice, UnsupportedModel
-from scoring.pair.check import look, refuse_unfit_pair
 from scoring.pair.models import load_models
 from scoring.pair.settings import PairSettings
 from tests.support.pairs import Pair, build_pair, build_tokenizer, save_tokenizer, settings_of
@@ -228,9 +227,9 @@ def test_a_fit_pair_is_found_fit_in_a_process_of_its_own(pairs: dict[str, Pair])
     """A check of a pair returns versions, device and size of the weights, without torch in this process."""
     code = (
         "import sys, msgspec\n"
-        "from scoring.pair.check import refuse_unfit_pair\n"
+        "from scoring.detectors.model_check import refuse_unfit\n"
         "from scoring.pair.settings import PairSettings\n"
-        "found = refuse_unfit_pair(msgspec.json.decode(sys.argv[1], type=PairSettings))\n"
+        "found = refuse_unfit(msgspec.json.decode(sys.argv[1], type=PairSettings))\n"
         "assert 'torch' not in sys.modules\n"
         "sys.stdout.write(msgspec.json.encode(found).decode())\n"
     )
@@ -267,4 +266,4 @@ def test_faults_are_raised_as_their_own_class(
     python.write_text(f"#!/bin/sh\n{script}\n")
     monkeypatch.setattr(sys, "executable", str(python))
     with pytest.raises(kind, match=said):
-        refuse_unfit_pair(PairSettings())
+        refuse_unfit(PairSettings())

@@ -1,4 +1,4 @@
-"""Checks, in a separate process and before loading, whether this machine can run the models of a detector.
+"""Checks, in a separate process and before loading, whether this machine can run the configured language models.
 
 The process imports torch, which takes half a gigabyte, and `farmwatch up` runs for months. It loads no weights.
 """
@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from scoring import errors
+from scoring.detectors.settings import ModelSettings
+from scoring.encoder.model import load_small_files
+from scoring.encoder.settings import EncoderSettings
+from scoring.engine.loading import device_of, libraries
 from scoring.engine.model_folder import weight_files
-from scoring.engine.settings import EngineSettings
 from scoring.errors import NoDevice, ScoringError
+from scoring.pair.models import load_tokenizers
+from scoring.pair.settings import PairSettings
 from stream.text.user_errors import MissingExtra
 from stream.text.wording import one_line
 
@@ -34,13 +39,14 @@ class ModelCheck(msgspec.Struct, frozen=True):
     facts: dict[str, str] = {}  # of the error
 
 
-def refuse_unfit(module: str, settings: EngineSettings) -> ModelCheck:
-    """Run `python -m MODULE SETTINGS`, the settings as JSON, which prints a ModelCheck as JSON.
+def refuse_unfit(settings: ModelSettings) -> ModelCheck:
+    """Check everything but the weights, in a separate process.
 
     Raises the errors of loading the models: MissingExtra, UnsupportedModel, NoDevice, …; NoDevice also if the process
     fails.
     """
-    command = [sys.executable, "-P", "-m", module, msgspec.json.encode(settings).decode()]
+    told = msgspec.json.encode(settings).decode()
+    command = [sys.executable, "-P", "-m", "scoring.detectors.model_check", settings.table, told]
     why = ""
     try:
         done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False)
@@ -55,13 +61,11 @@ def refuse_unfit(module: str, settings: EngineSettings) -> ModelCheck:
     return check
 
 
-def look_at(settings: EngineSettings, load_small_files: Callable[[], Sequence[Path]]) -> ModelCheck:
-    """Run the checks in the separate process; `load_small_files` checks all but weights, and returns the folders."""
+def look(settings: ModelSettings) -> ModelCheck:
+    """Run the checks in the separate process; returns the findings, or the first fault."""
     try:
-        from scoring.engine.loading import device_of, libraries
-
         torch, transformers = libraries()
-        folders = load_small_files()
+        folders = _load_small_files(settings)
         device = device_of(settings, torch)
         on_card = device.type == "cuda"
         return ModelCheck(
@@ -75,6 +79,15 @@ def look_at(settings: EngineSettings, load_small_files: Callable[[], Sequence[Pa
         return ModelCheck(error=type(error).__name__, message=str(error), facts=facts)
 
 
-def tell(check: ModelCheck) -> None:
-    """Print the findings for `refuse_unfit`."""
-    sys.stdout.write(msgspec.json.encode(check).decode())
+def _load_small_files(settings: ModelSettings) -> Sequence[Path]:
+    """Configurations and tokenizers of the models in the returned folders. Raises UnsupportedModel, MissingModel."""
+    if isinstance(settings, EncoderSettings):
+        return [load_small_files(settings).folder]
+    folders = settings.folders()
+    load_tokenizers(settings, folders)
+    return folders
+
+
+if __name__ == "__main__":
+    kind: type[ModelSettings] = EncoderSettings if sys.argv[1] == EncoderSettings.table else PairSettings
+    sys.stdout.write(msgspec.json.encode(look(msgspec.json.decode(sys.argv[2], type=kind))).decode())
