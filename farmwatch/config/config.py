@@ -40,7 +40,7 @@ _FILES = (  # settings that are paths
     *("rate.review", "score.weights", "search.*key_file", "tally.deciles"),
 )
 _NAMES_OR_FILES = ("judge.ruleset", "measure.perplexity_model", "score.thresholds.*")
-_MODELS = ("score.pair.observer", "score.pair.performer")  # hub ids or folders
+_MODELS = ("score.encoder.model", "score.pair.observer", "score.pair.performer")  # hub ids or folders
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

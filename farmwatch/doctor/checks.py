@@ -48,7 +48,7 @@ BEFORE_THE_LOG = (
     DoctorCheck("extractor", model_checks.extractor, [Role.MEASURE]),
     DoctorCheck("ruleset", model_checks.ruleset, [Role.JUDGE, Role.TALLY]),
     DoctorCheck("detector", model_checks.detectors, [Role.SCORE]),
-    DoctorCheck("pair", model_checks.pair, [Role.SCORE]),
+    DoctorCheck("models", model_checks.models, [Role.SCORE]),
     DoctorCheck("sites", model_checks.sites, [Role.TALLY]),
     DoctorCheck("canaries", model_checks.canaries, [Role.TALLY]),
     DoctorCheck("crawl", crawl_checks.crawl, [Role.CRAWL]),

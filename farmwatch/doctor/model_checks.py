@@ -22,6 +22,7 @@ from replay.runs.configured import (
     site_test_of,
     tally_identity,
 )
+from scoring.detectors.model_check import refuse_unfit
 from scoring.detectors.registry import detector_identities
 from scoring.interface import name_of, refuse_uncalibrated
 from scoring.sites.registry import SiteMethod
@@ -98,20 +99,17 @@ def detectors(at: Subject) -> Results:
         )
 
 
-def pair(at: Subject) -> Results:
-    """Libraries, tokenizers, device and memory of a configured pair, without its weights. Raises ScoringError."""
-    if not at.config.score.uses_pair:
-        return
-    from scoring.pair.check import refuse_unfit_pair
-
-    fit = refuse_unfit_pair(at.config.score.pair)
-    said = f"{fit.libraries}; one tokenizer; on {fit.device}; weights {fit.weight_bytes / _GIB:.1f} GiB"
-    if fit.device != "cpu":
-        said = f"{said}, {fit.free_bytes / _GIB:.1f} GiB free"
-        if fit.free_bytes < fit.weight_bytes:
+def models(at: Subject) -> Results:
+    """Libraries, tokenizers, device and memory of the language models, without their weights. Raises ScoringError."""
+    for settings in at.config.score.models:
+        found = refuse_unfit(settings)
+        said = f"{settings.table}: {found.libraries}; on {found.device}; weights {found.weight_bytes / _GIB:.1f} GiB"
+        if found.device != "cpu":
+            said = f"{said}, {found.free_bytes / _GIB:.1f} GiB free"
+        if found.device != "cpu" and found.free_bytes < found.weight_bytes:
             yield warn(said, "end what else runs on the card (SCORE itself may), or take another")
-            return
-    yield ok(said)
+        else:
+            yield ok(said)
 
 
 def sites(at: Subject) -> Results:

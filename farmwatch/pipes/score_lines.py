@@ -53,7 +53,7 @@ class ScoreLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def score_lines(files: Sequence[Path], settings: ScoreSettings, jobs: int = 1) -> Exit:
     """Texts to scores, a line per text and detector, in `jobs` processes (0: one per core); warnings go to stderr.
 
-    Pairs of language models run only in this process, for any `jobs`, because a device holds them once. Raises as
+    Language models run only in this process, for any `jobs`, because a device holds them once. Raises as
     `load_detectors`, and DeviceGone.
     """
     detectors = load_detectors(settings)
@@ -65,7 +65,7 @@ def score_lines(files: Sequence[Path], settings: ScoreSettings, jobs: int = 1) -
     first = list(itertools.islice(placed, 1))  # a short input is scored before a process would have started
     for batch in first:
         _write(lines, _scored(detector_set, batch))
-    jobs = 1 if settings.uses_pair else jobs or os.cpu_count() or 1
+    jobs = 1 if settings.models else jobs or os.cpu_count() or 1
     rest: Iterator[_Scored] = (_scored(detector_set, batch) for batch in placed)
     if jobs > 1:
         rest = ordered_map(_scored_by_worker, placed, jobs, _load_worker, settings)

@@ -168,7 +168,7 @@ def _outcome(verdict: str, first_failed: str) -> str:
 
 def _flags(config: Config, detector: str, texts: Sequence[str]) -> list[bool | None] | None:
     """The flag of each text, None for no article; None in all if the detector is not here or needs a device."""
-    if config.score.uses_pair or not detector:
+    if config.score.models or not detector:
         return None
     detectors = DetectorSet(load_detectors(config.score))
     if detector not in detectors.identities:

@@ -11,9 +11,9 @@ from operator import attrgetter
 
 import msgspec
 
+from scoring.engine.detector import EngineDetector
 from scoring.errors import BadParameters, PoisonText, PooledDetectors
 from scoring.interface import Detector, DetectorCounts, TextScore
-from scoring.pair.detector import PairDetector
 
 TextResult = TextScore | Exception
 """A detector's score of a text; an exception for a text that must be dead-lettered."""
@@ -21,7 +21,7 @@ _WARM_UP = "The first text that a detector reads takes longer than all later one
 
 
 class DetectorSet:
-    """Several detectors for the same texts; detectors on pairs share one engine. Thread safe."""
+    """Several detectors for the same texts; those on one pair share its engine. Thread safe."""
 
     def __init__(self, detectors: Sequence[Detector]) -> None:
         """Raises BadParameters without detectors, PooledDetectors if two have the same identity."""
@@ -34,7 +34,7 @@ class DetectorSet:
         self.numbers = [number_of(detector) for detector in detectors]
         """Per detector: the function from a score to the number compared with its threshold."""
         self._detectors = detectors
-        self._engine = next((pair.engine for pair in detectors if isinstance(pair, PairDetector)), None)  # of all pairs
+        self._engines = {id(of.engine): of.engine for of in detectors if isinstance(of, EngineDetector)}
         self._lock = threading.Lock()
         self._tokens = self._poison = self._calls = 0
 
@@ -43,11 +43,11 @@ class DetectorSet:
 
         Raises DeviceLost (worth a retry) or DeviceGone for the call as a whole.
         """
-        read = self._engine.read(texts) if self._engine else []
+        read = {key: engine.read(texts) for key, engine in self._engines.items()}
         columns: list[Sequence[TextResult]] = []
         for detector in self._detectors:
-            if isinstance(detector, PairDetector):
-                columns.append([detector.judge(result) for result in read])
+            if isinstance(detector, EngineDetector):
+                columns.append([detector.judge(result) for result in read[id(detector.engine)]])
                 continue
             scores = detector.score(texts)
             columns.append(scores)
@@ -55,32 +55,34 @@ class DetectorSet:
                 self._tokens += sum(scored.tokens for scored in scores)
                 self._calls += 1
         with self._lock:
-            self._poison += sum(isinstance(result, PoisonText) for result in read)
+            self._poison += sum(isinstance(result, PoisonText) for results in read.values() for result in results)
         return list(zip(*columns, strict=True))
 
     def warm_up(self) -> None:
         """Score a sample text with each detector, to compile kernels and do other work of a first use."""
-        if self._engine:
-            self._engine.warm_up()
+        for engine in self._engines.values():
+            engine.warm_up()
         for detector in self._detectors:
-            if not isinstance(detector, PairDetector):
+            if not isinstance(detector, EngineDetector):
                 detector.score([_WARM_UP * 20])
 
     def work(self) -> DetectorCounts:
         """The counts so far; may be called from any thread."""
-        work = self._engine.work if self._engine else DetectorCounts()
-        return msgspec.structs.replace(work, tokens=work.tokens + self._tokens, poison=self._poison)
+        works = [engine.work for engine in self._engines.values()] or [DetectorCounts()]
+        counted = {name: sum(getattr(work, name) for work in works) for name in ("padding", "out_of_memory", "lost")}
+        tokens = sum(work.tokens for work in works) + self._tokens
+        return msgspec.structs.replace(works[0], **counted, tokens=tokens, poison=self._poison)
 
     def advanced(self) -> int:
-        return self._calls + (self._engine.batches if self._engine else 0)
+        return self._calls + sum(engine.batches for engine in self._engines.values())
 
     def loaded(self) -> bool:
-        return self._engine is None or self._engine.loaded
+        return all(engine.loaded for engine in self._engines.values())
 
     def close(self) -> None:
-        """Stop the engine after the batch that is on the device."""
-        if self._engine:
-            self._engine.close()
+        """Stop the engines after the batches that are on the device."""
+        for engine in self._engines.values():
+            engine.close()
 
 
 def number_of(detector: object) -> Callable[[TextScore], float | None]:

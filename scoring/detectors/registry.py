@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from scoring.encoder.detector import EncoderDetector, encoder_warning, load_encoder_engine
+from scoring.encoder.settings import encoder_identity
 from scoring.errors import BadIdentity, BadThresholds, UnknownDetector
 from scoring.interface import BUILT_IN, UNCALIBRATED, Detector, name_of
 from scoring.pair.detector import PairDetector, load_pair_engine, pair_warning
@@ -61,9 +63,27 @@ def _pair(measure: Measure, *, llm_below: bool) -> DetectorKind:
     return DetectorKind(form, describe, load, llm_below=llm_below, warning_of=pair_warning, divides_by_perplexity=True)
 
 
+def _describe_encoder(settings: ScoreSettings) -> tuple[str, str]:
+    base = encoder_identity(settings.encoder)
+    thresholds = _thresholds("encoder", settings, base)
+    identity = f"{base}/{UNCALIBRATED if thresholds is None else thresholds.tag}"
+    return identity, encoder_warning(identity)
+
+
+def _load_encoder(settings: ScoreSettings, _: object = None) -> EncoderDetector:
+    base = encoder_identity(settings.encoder)
+    return EncoderDetector(load_encoder_engine(settings.encoder), base, _thresholds("encoder", settings, base))
+
+
 DETECTORS: dict[str, DetectorKind] = {
     "binoculars": _pair("binoculars", llm_below=True),
     "fast-detectgpt": _pair("fast-detectgpt", llm_below=False),
+    "encoder": DetectorKind(
+        "encoder/NAME@DIGITS/DTYPE/TOKENSxWINDOWS/THRESHOLDS",
+        _describe_encoder,
+        _load_encoder,
+        warning_of=encoder_warning,
+    ),
     BUILT_IN: DetectorKind(f"{BUILT_IN}/WEIGHTS/THRESHOLDS", _describe_built_in, _load_built_in, compared="p_llm"),
 }
 

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import msgspec
 
+from scoring.encoder.settings import EncoderSettings
 from scoring.pair.settings import MEASURES, PairSettings
+
+ModelSettings = PairSettings | EncoderSettings
 
 
 class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -19,6 +22,7 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     thresholds: dict[str, str] = {}
     """Detector's name -> a threshold set: the name of a published one, or a file of calibrated ones."""
     pair: PairSettings = PairSettings()
+    encoder: EncoderSettings = EncoderSettings()
 
     def __post_init__(self) -> None:
         if not self.detectors:
@@ -30,8 +34,11 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def texts_at_once(self) -> int:
         """Texts per batch. A stop may repeat one, and a live text waits for two while replays are scored."""
-        return 16 if self.uses_pair and self.pair.device == "cpu" else 256
+        devices = [models.device for models in self.models]
+        return 16 if "cpu" in devices else 256
 
     @property
-    def uses_pair(self) -> bool:
-        return any(name in MEASURES for name in self.detectors)
+    def models(self) -> list[ModelSettings]:
+        """Settings of the language models that these detectors read with."""
+        pair: list[ModelSettings] = [self.pair] if any(name in MEASURES for name in self.detectors) else []
+        return [*pair, self.encoder] if "encoder" in self.detectors else pair

@@ -4,8 +4,7 @@
   no fused attention kernel takes that, so the scores [B, heads, T, T] are written out and read several times in every
   layer. Here attention is marked as causal with shared heads, which the flash kernels support. The rotary embedding
   turns queries and keys together.
-- **Matrix products on a CPU.** Linear layers in fp32 go through oneDNN, see `onednn_linear`, and GPT-2's GELU, six
-  operations in transformers, is one.
+- **Matrix products on a CPU.** See `scoring.engine.linears`.
 
 Other bodies run as transformers has them.
 """
@@ -17,10 +16,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
-from scoring.pair.vocabulary_pass import onednn_linear, onednn_multiplies
+from scoring.engine.linears import widen_linears
 
 _FALCON_ASSUMES = {
     "multi_query": True,
@@ -70,36 +69,3 @@ def _falcon_layer(states: Tensor, cos: Tensor, sin: Tensor, block: Any) -> Tenso
     thought = mlp.dense_4h_to_h(functional.gelu(mlp.dense_h_to_4h(normed)))
     result: Tensor = states + attended + thought
     return result
-
-
-def widen_linears(body: nn.Module) -> int:
-    """Replace the fp32 linear layers of `body` on an x86 CPU by WideLinear; returns their number, elsewhere 0."""
-    if not onednn_multiplies():
-        return 0
-    count = 0
-    for parent in list(body.modules()):
-        for name, layer in list(parent.named_children()):
-            # the weights [out, in] of a plain linear layer; GPT-2 calls its own Conv1D and keeps them transposed
-            weight: Any = layer.weight if isinstance(layer, nn.Linear) else None
-            if type(layer).__name__ == "Conv1D":
-                weight = layer.weight.T
-            if weight is not None and weight.dtype == torch.float32 and weight.device.type == "cpu":
-                setattr(parent, name, WideLinear(weight, layer.bias))  # type: ignore[arg-type]
-                count += 1
-            elif type(layer).__name__ == "NewGELUActivation":
-                setattr(parent, name, nn.GELU(approximate="tanh"))
-    return count
-
-
-class WideLinear(nn.Module):
-    """x @ weight.T + bias in fp32 by oneDNN. No gradients."""
-
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        super().__init__()
-        self.weight = nn.Buffer(weight.detach().contiguous(), persistent=False)
-        self.bias = None if bias is None else nn.Buffer(bias.detach(), persistent=False)
-
-    @torch.no_grad()
-    def forward(self, states: Tensor) -> Tensor:
-        flat = states.reshape(-1, states.shape[-1]).contiguous()
-        return onednn_linear(flat, self.weight, self.bias).view(*states.shape[:-1], -1)

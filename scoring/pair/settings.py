@@ -5,22 +5,24 @@ This module loads neither torch nor weights: machines that never run the models 
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
-from scoring.lite_ngram.words import LONGEST_CHARS, LONGEST_WORDS, MIN_FUNCTION_WORDS_PER_100
-from scoring.pair.model_folder import find_model, fingerprint
+from scoring.engine.model_folder import find_model
+from scoring.engine.settings import (
+    RULES,
+    NumberFormat,
+    refuse_bad_settings,
+    short_name,
+    text_digits,
+    usual_number_format,
+    usual_token_budget,
+)
 
 Measure = Literal["binoculars", "fast-detectgpt"]
 MEASURES: tuple[Measure, ...] = ("binoculars", "fast-detectgpt")
-
-RULES = f"2 {LONGEST_CHARS} {LONGEST_WORDS} {MIN_FUNCTION_WORDS_PER_100}"
-"""Part of a pair's identity. Its first number is the version of the rules in scoring/pair/tokens.py."""
-_DEVICE = re.compile(r"cpu|cuda(:\d{1,3})?")
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,14 +51,14 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     batch_tokens: Annotated[int, msgspec.Meta(ge=0, le=4_194_304)] = 0
     """Tokens of a batch, padding included; 0: 16,384 on cuda, 2,048 on cpu. Halved by itself while memory is short."""
 
+    table: ClassVar[str] = "score.pair"
+    windows: ClassVar[int] = 1
+
     def __post_init__(self) -> None:
         for name in ("observer", "performer"):
             if not getattr(self, name).strip() or "\0" in getattr(self, name):
                 raise ValueError(f"{name} must be a model folder or a hub id such as 'tiiuae/falcon-7b'")
-        if not _DEVICE.fullmatch(self.device):
-            raise ValueError("device must be cpu, cuda, or cuda: with the number of a card")
-        if self.min_tokens > self.max_tokens:
-            raise ValueError("min_tokens must be at most max_tokens")
+        refuse_bad_settings(self)
         if 0 < self.batch_tokens < 64:
             raise ValueError("batch_tokens must be 0, or at least 64")
 
@@ -64,13 +66,17 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return find_model(self.observer, self.observer_revision), find_model(self.performer, self.performer_revision)
 
     @property
-    def token_budget(self) -> int:
-        return self.batch_tokens or (2_048 if self.device == "cpu" else 16_384)
+    def title(self) -> str:
+        return f"{self.observer} and {self.performer}"
 
     @property
-    def number_format(self) -> Literal["bfloat16", "float32"]:
+    def token_budget(self) -> int:
+        return self.batch_tokens or usual_token_budget(self.device)
+
+    @property
+    def number_format(self) -> NumberFormat:
         """The dtype in use: as set, or else the device's own."""
-        return self.dtype or ("float32" if self.device == "cpu" else "bfloat16")
+        return self.dtype or usual_number_format(self.device)
 
 
 def pair_identity(settings: PairSettings, measure: Measure, text_rules: str = RULES) -> str:
@@ -80,12 +86,6 @@ def pair_identity(settings: PairSettings, measure: Measure, text_rules: str = RU
     Raises MissingModel where a folder or the hub's cache on this machine does not have a model, UnsupportedModel where
     it has no safetensors weights, MissingExtra for a hub id without the packages that know the cache.
     """
-    rules = f"min_tokens={settings.min_tokens} english_only={settings.english_only} rules={text_rules}"
-    digest = fingerprint(settings.folders(), rules)[:8]
-    names = f"{_short(settings.observer)}+{_short(settings.performer)}"
-    return f"{measure}/{names}@{digest}/{settings.number_format}/{settings.max_tokens}"
-
-
-def _short(name: str) -> str:
-    """Last path component of a folder or hub id, without separators of an identity."""
-    return _NOT_IN_A_NAME.sub("-", re.split(r"[/\\]", name.rstrip("/\\"))[-1]) or "model"
+    digits = text_digits(settings, settings.folders(), text_rules=text_rules)
+    names = f"{short_name(settings.observer)}+{short_name(settings.performer)}"
+    return f"{measure}/{names}@{digits}/{settings.number_format}/{settings.max_tokens}"

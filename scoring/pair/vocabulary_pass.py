@@ -29,12 +29,13 @@ floating-point operations of the products. On CUDA a Triton kernel folds in one 
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
+
+from scoring.engine.linears import onednn_linear, onednn_multiplies
 
 Kernel = Literal["torch", "triton"]
 
@@ -187,38 +188,6 @@ def _logits(hidden: Tensor, part: Head) -> Tensor:
 def _widened(tensor: Tensor) -> Tensor:
     """Half precision on a CPU as fp32, in which a product of two such numbers is exact."""
     return tensor.float().contiguous() if tensor.device.type == "cpu" else tensor
-
-
-def onednn_multiplies() -> bool:
-    """Whether fp32 products on this CPU go through oneDNN: it is part of torch and made for x86."""
-    return _POINTWISE is not None
-
-
-def onednn_linear(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """states @ weight.T + bias by oneDNN; fp32, contiguous, on a CPU: [N, in], [out, in], [out] -> [N, out].
-
-    Measured on an AMD EPYC (Zen 5): 190 GFLOP/s a core, against 90 of torch.mm, whose MKL uses half of the vector width
-    of AMD's CPUs.
-    """
-    assert _POINTWISE is not None
-    fused: Tensor = _POINTWISE(states, weight, bias, "none", [], "")
-    return fused
-
-
-def _pointwise() -> Any:
-    """The operator that torch.compile uses for linear layers on an x86 CPU; None if torch does not have it."""
-    mkldnn: Any = torch.backends.mkldnn
-    if not mkldnn.is_available() or platform.machine() not in {"x86_64", "AMD64"}:
-        return None
-    try:
-        operator = torch.ops.mkldnn._linear_pointwise
-        operator(torch.ones(2, 3), torch.ones(4, 3), None, "none", [], "")
-    except (AttributeError, RuntimeError, NotImplementedError):
-        return None
-    return operator
-
-
-_POINTWISE = _pointwise()
 
 
 def _keep_freed_pages(piece: int, device: torch.device) -> None:

@@ -100,8 +100,8 @@ def _floor(models: Any, lengths: list[int], budget: int) -> float:
     """CPU seconds of the matrix products alone: heads on the tokens, linear layers on the tokens and padding."""
     import torch
 
-    from scoring.pair.body import WideLinear
-    from scoring.pair.tokens import batches
+    from scoring.engine.linears import WideLinear
+    from scoring.engine.tokens import batches
     from tests.bench.pair_reference import head_products
 
     spent = 0.0

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tiny", action="store_true", help="a small shape on the CPU: sees that the script runs")
     asked = parser.parse_args(arguments)
     try:
-        from scoring.pair.models import libraries
+        from scoring.engine.loading import libraries
 
         torch, _ = libraries()
     except MissingExtra as error:

@@ -39,7 +39,7 @@ def detectors(*, listing: Listing = LISTING, common: Configured = JUST_CONFIGURE
         message(one_line(f"{', '.join(names)}: {text}"))
     refused = ""
     try:  # what SCORE and TALLY check at their start
-        for check in (model_checks.detectors, model_checks.pair, model_checks.sites):
+        for check in (model_checks.detectors, model_checks.models, model_checks.sites):
             list(check(Subject(config)))
     except FarmwatchError as error:
         refused = in_full(error)

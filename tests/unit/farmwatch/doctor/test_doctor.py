@@ -22,8 +22,8 @@ from farmwatch.doctor.status import StatusReader
 from farmwatch.terminal.remedies import REMEDIES
 from filters.measure.epoch import feature_epoch
 from filters.measure.extractors import EXTRACTORS, ExtractorRow
+from scoring.detectors.model_check import ModelCheck
 from scoring.errors import NoDevice
-from scoring.pair.check import PairCheck
 from stream.log.contract import Output, StateChange, Topic
 from stream.opening import open_log
 from stream.schema.records import Page, encode
@@ -345,9 +345,9 @@ def test_a_pair_that_cannot_run_is_told_without_loading_it(
     def absent(_settings: object) -> None:
         raise NoDevice("torch sees 0 CUDA cards")
 
-    monkeypatch.setattr("scoring.pair.check.refuse_unfit_pair", absent)
+    monkeypatch.setattr("farmwatch.doctor.model_checks.refuse_unfit", absent)
     config = configure("score.detectors=lite-ngram,binoculars", "score.pair.observer=/nowhere/observer")
-    assert _found(config, "pair") == CheckResult(FAIL, "torch sees 0 CUDA cards", "", "pair")
+    assert _found(config, "models") == CheckResult(FAIL, "torch sees 0 CUDA cards", "", "models")
     own, other = [result for result in examine(config) if result.check == "detector"]
     assert (own.state, other.state, "/nowhere/observer" in other.found) == (OK, FAIL, True)
 
@@ -363,7 +363,7 @@ def test_thresholds_of_a_detector_that_does_not_run_are_a_warning(configure: Con
 def test_a_card_too_full_for_the_models_is_a_warning(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too little GPU memory is a warning, not a FAIL, because SCORE itself may use it."""
     for free, state in ((10, WARN), (1000, OK)):
-        found = PairCheck("torch 2", "some card", free_bytes=free * 2**30, weight_bytes=28 * 2**30)
-        monkeypatch.setattr("scoring.pair.check.refuse_unfit_pair", lambda _, found=found: found)
-        result = _found(configure("score.detectors=binoculars"), "pair")
+        found = ModelCheck("torch 2", "some card", free_bytes=free * 2**30, weight_bytes=28 * 2**30)
+        monkeypatch.setattr("farmwatch.doctor.model_checks.refuse_unfit", lambda _, found=found: found)
+        result = _found(configure("score.detectors=binoculars"), "models")
         assert (result.state, "weights 28.0 GiB" in result.found) == (state, True)

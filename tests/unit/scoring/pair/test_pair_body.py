@@ -12,9 +12,10 @@ from tests.support.lazily import Lazily
 if TYPE_CHECKING:
     import torch
 
+    from scoring.engine import linears
     from scoring.pair import body
 else:
-    torch, body = Lazily("torch"), Lazily("scoring.pair.body")
+    torch, body, linears = Lazily("torch"), Lazily("scoring.pair.body"), Lazily("scoring.engine.linears")
 transformers: Any = Lazily("transformers")
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch"), pytest.mark.usefixtures("inference")]
@@ -82,10 +83,10 @@ def test_every_fp32_linear_layer_is_replaced_and_no_other() -> None:
 
     A new layer has the numbers of the replaced layer, with and without bias.
     """
-    assert body.widen_linears(body_of("gpt2")) == 8
-    assert body.widen_linears(body_of("gpt2").bfloat16()) == 0
+    assert linears.widen_linears(body_of("gpt2")) == 8
+    assert linears.widen_linears(body_of("gpt2").bfloat16()) == 0
     for bias in (False, True):
         layer = torch.nn.Linear(30, 20, bias=bias)
         states = torch.randn(2, 5, 30)
-        wide = body.WideLinear(layer.weight, layer.bias)
+        wide = linears.WideLinear(layer.weight, layer.bias)
         torch.testing.assert_close(wide(states), layer(states), rtol=1e-5, atol=1e-6)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from structlog.testing import capture_logs
 
+from scoring.engine.loading import device_errors
+from scoring.engine.suspects import Suspects
 from scoring.errors import (
     CannotScore,
     DeviceGone,
@@ -24,16 +26,16 @@ from scoring.errors import (
     UnsupportedModel,
 )
 from scoring.interface import TextScore
-from scoring.pair.models import PairModels, device_errors, load_models
+from scoring.pair.models import PairModels, load_models
 from scoring.pair.scores import PairReading
-from scoring.pair.suspects import Suspects
 from tests.support.lazily import Lazily
 from tests.support.pairs import Pair, settings_of
 
 if TYPE_CHECKING:
+    from scoring.engine.engine import Ids
     from scoring.pair import device as devices
     from scoring.pair import engine as engines
-    from scoring.pair.engine import Ids, PairEngine, Result
+    from scoring.pair.engine import PairEngine, Result
 else:
     devices, engines = Lazily("scoring.pair.device"), Lazily("scoring.pair.engine")
 

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from scoring.detectors.model_check import ModelCheck, look, refuse_unfit
+from scoring.engine.model_folder import find_model
 from scoring.errors import MissingModel, NoDevice, UnsupportedModel
-from scoring.pair.check import PairCheck, look, refuse_unfit_pair
-from scoring.pair.model_folder import find_model
 from scoring.pair.models import load_models
 from scoring.pair.settings import PairSettings
 from tests.support.pairs import Pair, build_pair, build_tokenizer, save_tokenizer, settings_of
@@ -49,7 +49,7 @@ def test_offline_hub_says_what_to_run(tmp_path: Path) -> None:
     """For a hub id outside the cache, the error has the model, the cache and the command to run."""
     code = (  # no network access, whatever the hub's client allows
         "import socket\nsocket.socket.connect = lambda *_: exit('a network')\n"
-        "from scoring.pair.model_folder import find_model\n"
+        "from scoring.engine.model_folder import find_model\n"
         "from scoring.errors import MissingModel\n"
         "for name in ('tiiuae/falcon-7b', 'a b'):\n"
         "    try:\n        find_model(name, 'main')\n    except MissingModel as error:\n        print(error)\n"
@@ -69,7 +69,7 @@ def test_model_of_the_hubs_cache_is_found(pairs: dict[str, Pair], tmp_path: Path
     (home / "refs" / "main").write_text(commit)
     shutil.copytree(pairs["falcon"].observer, home / "snapshots" / commit)
     code = (
-        "from scoring.pair.model_folder import find_model\n"
+        "from scoring.engine.model_folder import find_model\n"
         f"print(find_model('acme/tiny'), find_model('acme/tiny', '{commit}'))"
     )
     environment = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "PATH": ""}
@@ -227,15 +227,15 @@ def test_a_fit_pair_is_found_fit_in_a_process_of_its_own(pairs: dict[str, Pair])
     """A check of a pair returns versions, device and size of the weights, without torch in this process."""
     code = (
         "import sys, msgspec\n"
-        "from scoring.pair.check import refuse_unfit_pair\n"
+        "from scoring.detectors.model_check import refuse_unfit\n"
         "from scoring.pair.settings import PairSettings\n"
-        "found = refuse_unfit_pair(msgspec.json.decode(sys.argv[1], type=PairSettings))\n"
+        "found = refuse_unfit(msgspec.json.decode(sys.argv[1], type=PairSettings))\n"
         "assert 'torch' not in sys.modules\n"
         "sys.stdout.write(msgspec.json.encode(found).decode())\n"
     )
     told = msgspec.json.encode(settings_of(pairs["gpt2"])).decode()
     done = subprocess.run([sys.executable, "-c", code, told], capture_output=True, text=True, check=True, timeout=120)
-    found = msgspec.json.decode(done.stdout, type=PairCheck)
+    found = msgspec.json.decode(done.stdout, type=ModelCheck)
     weights = sum(path.stat().st_size for folder in pairs["gpt2"] for path in folder.glob("*.safetensors"))
     assert (found.device, found.weight_bytes, found.error) == ("cpu", weights, "")
     assert found.libraries.startswith("torch ")
@@ -266,4 +266,4 @@ def test_faults_are_raised_as_their_own_class(
     python.write_text(f"#!/bin/sh\n{script}\n")
     monkeypatch.setattr(sys, "executable", str(python))
     with pytest.raises(kind, match=said):
-        refuse_unfit_pair(PairSettings())
+        refuse_unfit(PairSettings())

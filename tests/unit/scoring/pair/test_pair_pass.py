@@ -179,6 +179,6 @@ def test_with_and_without_onednn_the_sums_are_the_same(monkeypatch: pytest.Monke
     """Without torch's operator for oneDNN, its own product gives the same sums."""
     case = random_case(count=20, words=70, bias=True)
     expected = case.run(tile=32, block=8)
-    monkeypatch.setattr("scoring.pair.vocabulary_pass._POINTWISE", None)
+    monkeypatch.setattr("scoring.engine.linears._POINTWISE", None)
     for one, other in zip(case.run(tile=32, block=8), expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)

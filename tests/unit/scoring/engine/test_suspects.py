@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.pair.suspects import REMEMBERED, Suspects, default_file
+from scoring.engine.suspects import REMEMBERED, Suspects, default_file
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch")]
 

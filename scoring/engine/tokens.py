@@ -1,6 +1,6 @@
-"""Tokenises texts for a pair of models, or gives the reason for abstaining; builds batches of texts.
+"""Tokenises texts for language models, or gives the reason for abstaining; builds batches of texts.
 
-The rules, in order; a change of them raises the version in `scoring.pair.settings.RULES`:
+The rules, in order; a change of them raises the version in `scoring.engine.settings.RULES`:
 
     empty               nothing but white space
     too_long            over 1,000,000 characters or 50,000 words: a book or a dump, as for the built-in detector
@@ -12,7 +12,8 @@ The rules, in order; a change of them raises the version in `scoring.pair.settin
     few_function_words  a list, a table, or another language in Latin letters (with english_only), by the part that is
                         read
 
-A text is otherwise cut at max_tokens, as the authors of Binoculars do. What looks like a special token in a text
+A text is otherwise cut into windows of max_tokens, special tokens included, that do not overlap; the first `windows`
+are read. A pair reads one, as the authors of Binoculars do. What looks like a special token in a text
 ("<|endoftext|>") is read as plain characters: a page must not control the model.
 
 Batches are filled by padded tokens, which the device computes and holds; texts of one length go together.
@@ -25,10 +26,10 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from scoring.engine.settings import TextRules
 from scoring.interface import TextScore
 from scoring.lite_ngram.words import LONGEST_CHARS, LONGEST_WORDS, has_few_function_words
 from scoring.lite_ngram.words import tokens as word_tokens
-from scoring.pair.settings import PairSettings
 from stream.text.invisible import without_invisible
 
 if TYPE_CHECKING:
@@ -42,24 +43,31 @@ _LETTER = re.compile(r"[^\W\d_]")
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
 
 
-def tokenise(texts: Sequence[str], tokenizer: Tokenizer, rules: PairSettings) -> list[list[int] | TextScore]:
-    """Token ids of each text, at most `max_tokens`, or the reason why it has none; on all of the machine's cores.
+def tokenise(texts: Sequence[str], tokenizer: Tokenizer, rules: TextRules) -> list[list[Sequence[int]] | TextScore]:
+    """Token ids of each text, in windows, or the reason why it has none; on all of the machine's cores.
 
     `tokenizer` is one of `plain_tokenizer`. Characters that no reader sees are left out first.
     """
     texts = [without_invisible(text) for text in texts]
-    read: list[list[int] | TextScore] = [TextScore(abstain=_refuse_text(text, rules)) for text in texts]
+    read: list[list[Sequence[int]] | TextScore] = [TextScore(abstain=_refuse_text(text, rules)) for text in texts]
     kept = [index for index, refused in enumerate(read) if refused == TextScore()]
-    heads = [head(texts[index], rules.max_tokens) for index in kept]
+    heads = [head(texts[index], rules.max_tokens * rules.windows) for index in kept]
     # The fast way gives no offsets of tokens; with them it takes a tenth longer.
     encode = tokenizer.encode_batch if rules.english_only else tokenizer.encode_batch_fast
     for index, text, encoding in zip(kept, heads, encode(heads), strict=True):
-        if len(encoding) < rules.max_tokens and len(text) < len(texts[index]):  # a tokenizer whose tokens span words
-            text, encoding = texts[index], tokenizer.encode(texts[index])
-        ids = encoding.ids
-        reason = _refuse_tokens(text, encoding, rules)
-        read[index] = TextScore(abstain=reason, tokens=len(ids)) if reason else ids
+        windows = _windows(encoding, rules)
+        full = len(windows) == rules.windows and len(windows[-1]) == rules.max_tokens
+        if not full and len(text) < len(texts[index]):  # a tokenizer whose tokens span words
+            text = texts[index]
+            windows = _windows(tokenizer.encode(text), rules)
+        reason = _refuse_tokens(text, windows, rules)
+        tokens = sum(map(len, windows))
+        read[index] = TextScore(abstain=reason, tokens=tokens) if reason else [window.ids for window in windows]
     return read
+
+
+def _windows(encoding: Encoding, rules: TextRules) -> list[Encoding]:
+    return [encoding, *encoding.overflowing[: rules.windows - 1]]
 
 
 def plain_tokenizer(tokenizer: Tokenizer, max_tokens: int) -> Tokenizer:
@@ -71,7 +79,7 @@ def plain_tokenizer(tokenizer: Tokenizer, max_tokens: int) -> Tokenizer:
     return copy
 
 
-def _refuse_text(text: str, rules: PairSettings) -> str:
+def _refuse_text(text: str, rules: TextRules) -> str:
     """The reason for not tokenising `text`; "" = none."""
     if not text or text.isspace():
         return "empty"
@@ -89,15 +97,15 @@ def _refuse_text(text: str, rules: PairSettings) -> str:
     return ""
 
 
-def _refuse_tokens(text: str, encoding: Encoding, rules: PairSettings) -> str:
+def _refuse_tokens(text: str, windows: Sequence[Encoding], rules: TextRules) -> str:
     """The reason for not scoring a text with these tokens; "" = none."""
-    if len(encoding) < 2:
+    if len(windows[0]) < 2:
         return "one_token"
-    if len(encoding) < rules.min_tokens:
+    if len(windows[0]) < rules.min_tokens:
         return "too_short"
     if rules.english_only:
-        spans = (encoding.token_to_chars(index) for index in reversed(range(len(encoding))))
-        end = next((span[1] for span in spans if span), 0)  # text after the last token is not read
+        spans = (windows[-1].token_to_chars(index) for index in reversed(range(len(windows[-1]))))
+        end = next((span[1] for span in spans if span and span[1]), 0)  # text after the last token is not read
         read = text[:end].lower().replace("’", "'")
         if has_few_function_words(word_tokens(read), len(read.split())):
             return "few_function_words"

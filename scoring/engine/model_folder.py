@@ -24,6 +24,7 @@ _TOKENIZER_FILES = (
     "sentencepiece.bpe.model",
     "special_tokens_map.json",
     "spiece.model",
+    "spm.model",
     "tiktoken.model",
     "tokenizer.json",
     "tokenizer.model",

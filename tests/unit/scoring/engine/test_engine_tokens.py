@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scoring.engine.settings import TextRules
+from scoring.engine.tokens import batches, head, plain_tokenizer, tokenise
 from scoring.interface import TextScore
 from scoring.pair.settings import PairSettings
-from scoring.pair.tokens import batches, head, plain_tokenizer, tokenise
 from tests.support.pages.prose import PROSE
 from tests.support.pairs import END, build_tokenizer
 
@@ -21,6 +24,15 @@ TOKENIZERS = {
 }
 ENGLISH = PairSettings(max_tokens=20, min_tokens=10)
 ANY = PairSettings(max_tokens=20, min_tokens=2, english_only=False)
+
+
+def tokens(text: str, tokenizer: Any, rules: TextRules) -> list[int] | TextScore:
+    """The tokens of a text's only window, or its abstention."""
+    (found,) = tokenise([text], tokenizer, rules)
+    if isinstance(found, TextScore):
+        return found
+    (window,) = found
+    return list(window)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +55,7 @@ ANY = PairSettings(max_tokens=20, min_tokens=2, english_only=False)
 )
 def test_what_is_not_scored_has_a_reason(text: str, reason: str) -> None:
     """Empty texts, books, broken characters, emoji, other languages and snippets are abstentions with a reason."""
-    found = tokenise([text], TOKENIZERS["falcon"], ENGLISH)[0]
+    found = tokens(text, TOKENIZERS["falcon"], ENGLISH)
     assert isinstance(found, TextScore)
     assert found.abstain == reason
 
@@ -59,9 +71,9 @@ def test_what_no_reader_sees_is_not_read() -> None:
 @pytest.mark.parametrize("start", [".,;:!?" * 200, "0123456789" * 300, "Der-schnelle-braune-Fuchs-springt." * 20])
 def test_english_is_judged_by_what_is_read(start: str) -> None:
     """English words after the last read token do not count for the language."""
-    found = tokenise([start + " the of and to in " * 50], TOKENIZERS["falcon"], ENGLISH)[0]
+    found = tokens(start + " the of and to in " * 50, TOKENIZERS["falcon"], ENGLISH)
     assert found == TextScore(abstain="few_function_words", tokens=20)
-    assert isinstance(tokenise([PROSE + "xyz " * 900], TOKENIZERS["falcon"], ENGLISH)[0], list)
+    assert isinstance(tokens(PROSE + "xyz " * 900, TOKENIZERS["falcon"], ENGLISH), list)
 
 
 def test_other_languages_are_read_on_demand() -> None:
@@ -75,7 +87,7 @@ def test_special_tokens_in_a_text_are_plain_characters(architecture: str) -> Non
     tokenizer = TOKENIZERS[architecture]
     special = {0} if architecture == "falcon" else {0, 1}
     for text in (f"The {END} end", "The <s> end </s> of it"):
-        found = tokenise([text], tokenizer, ANY)[0]
+        found = tokens(text, tokenizer, ANY)
         assert isinstance(found, list)
         own = found[1:] if architecture == "llama" else found  # the tokenizer's own <s>
         assert not special & set(own)
@@ -107,7 +119,7 @@ def test_tokens_that_span_words_are_counted() -> None:
     )
     spanning.train_from_iterator([PROSE] * 3, trainer)
     text = PROSE * 20
-    found = tokenise([text], plain_tokenizer(spanning, 20), ANY)[0]
+    found = tokens(text, plain_tokenizer(spanning, 20), ANY)
     assert isinstance(found, list)
     assert len(found) == 20
     assert len(spanning.encode(head(text, 20)).ids) < 20
@@ -116,7 +128,7 @@ def test_tokens_that_span_words_are_counted() -> None:
 @given(st.text(max_size=50))
 def test_any_text_is_read_or_abstained_from(text: str) -> None:
     """No string fails; a text that is read has 2 to max_tokens tokens."""
-    found = tokenise([text], TOKENIZERS["llama"], ANY)[0]
+    found = tokens(text, TOKENIZERS["llama"], ANY)
     assert isinstance(found, TextScore) or 2 <= len(found) <= 20
 
 

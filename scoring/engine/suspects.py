@@ -96,9 +96,9 @@ class Suspects:
 
 
 def default_file(identity: str) -> Path:
-    """The default file of a pair's suspects, in the user's own folder in the temporary folder."""
+    """The default file of a detector's suspects, in the user's own folder in the temporary folder."""
     digest = hashlib.blake2b(identity.encode(), digest_size=4).hexdigest()
-    return Path(tempfile.gettempdir()) / f"farmwatch-{os.getuid()}" / f"pair-suspects-{digest}.json"
+    return Path(tempfile.gettempdir()) / f"farmwatch-{os.getuid()}" / f"suspects-{digest}.json"
 
 
 def _key(ids: Sequence[int]) -> str:

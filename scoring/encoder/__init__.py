@@ -1,0 +1,1 @@
+"""The detector that reads with a trained sequence classifier."""

@@ -1,0 +1,60 @@
+"""The encoder as a detector. Nothing at the top of this module needs torch: identities are known without it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scoring.encoder.settings import EncoderSettings, encoder_identity
+from scoring.engine.detector import EngineDetector
+from scoring.engine.loading import libraries, refuse_changed
+from scoring.interface import UNCALIBRATED
+
+if TYPE_CHECKING:
+    from scoring.encoder.engine import EncoderEngine, EncoderReading
+    from scoring.encoder.model import EncoderModel
+    from scoring.thresholds.threshold_set import ThresholdSet
+
+
+class EncoderDetector(EngineDetector["EncoderReading"]):
+    """A sequence classifier's logit, with thresholds if it has any; high for a language model's text."""
+
+    def __init__(self, engine: EncoderEngine, base: str, thresholds: ThresholdSet | None = None) -> None:
+        super().__init__(engine, base, thresholds)
+        self.warning = encoder_warning(self.identity)
+
+    def number(self, reading: EncoderReading) -> float:
+        return reading.logit
+
+
+def load_encoder_engine(settings: EncoderSettings) -> EncoderEngine:
+    """The classifier of `settings` on its device, ready to read.
+
+    Raises MissingExtra, MissingModel, UnsupportedModel, NoDevice, DeviceLost.
+    """
+    libraries()  # names the install command if torch is missing; the engine imports it
+    from scoring.encoder.engine import EncoderEngine
+    from scoring.encoder.model import load_encoder
+    from scoring.engine.suspects import default_file
+
+    model = load_encoder(settings)
+    identity = encoder_identity(settings)
+
+    def reload() -> EncoderModel:
+        refuse_changed(identity, encoder_identity(settings))
+        return load_encoder(settings)
+
+    return EncoderEngine(model, settings, reload=reload, suspects=default_file(identity))
+
+
+def encoder_warning(identity: str) -> str:
+    """The warning shown with every score of the encoder `identity`."""
+    _, model, number_format, cut, tag = identity.split("/")
+    tokens, windows = cut.split("x")
+    first = f"first {tokens} tokens" if windows == "1" else f"first {windows} windows of {tokens} tokens"
+    said = f"the sequence classifier {model.partition('@')[0]} in {number_format}, {first}"
+    if tag == UNCALIBRATED:
+        return (
+            f"{said}; no threshold: its scores are not flags; thresholds published for a classifier fail on other pages"
+            " than its own, so calibrate it on labelled ones"
+        )
+    return f"{said}; threshold set {tag} of the operator: error rates in the report of its calibration"

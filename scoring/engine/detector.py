@@ -1,0 +1,74 @@
+"""A detector on an engine: a score per reading, and a flag by its threshold set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from scoring.errors import BadThresholds, PoisonText
+from scoring.interface import UNCALIBRATED, TextScore
+from scoring.statistics.rounding import SCORE_DIGITS, significant
+
+if TYPE_CHECKING:
+    from scoring.engine.engine import ModelEngine
+    from scoring.thresholds.threshold_set import ThresholdSet
+
+
+class CountedReading(Protocol):
+    """A reading that knows its tokens."""
+
+    @property
+    def tokens(self) -> int: ...
+
+
+Read = TypeVar("Read", bound=CountedReading)
+
+
+class EngineDetector(Generic[Read]):
+    """A score of the readings of an engine, with thresholds if it has any."""
+
+    warning: str
+
+    def __init__(self, engine: ModelEngine[Any, Read], base: str, thresholds: ThresholdSet | None = None) -> None:
+        """Judge the readings of `engine`; `base` is the identity without the threshold set.
+
+        Raises BadThresholds for a set that is not on the score.
+        """
+        if thresholds is not None and thresholds.number != "score":
+            raise BadThresholds(
+                f"{thresholds.name} is a threshold on p_llm, which {base} does not have: calibrate anew"
+            )
+        self.engine = engine
+        self.thresholds = thresholds
+        self.identity = f"{base}/{UNCALIBRATED if thresholds is None else thresholds.tag}"
+
+    def score(self, texts: Sequence[str]) -> list[TextScore]:
+        """One TextScore per text.
+
+        Raises the PoisonText of a text that must be dead-lettered (`DetectorSet` returns it), DeviceLost, DeviceGone.
+        """
+        scores = []
+        for result in self.engine.read(texts):
+            judged = self.judge(result)
+            if isinstance(judged, PoisonText):
+                raise judged
+            scores.append(judged)
+        return scores
+
+    def judge(self, result: Read | TextScore | PoisonText) -> TextScore | PoisonText:
+        """Score a reading of the engine; an abstention and a PoisonText stay as they are.
+
+        The flag follows from the rounded score, so a record explains it.
+        """
+        if isinstance(result, PoisonText | TextScore):
+            return result
+        score = significant(self.number(result), SCORE_DIGITS)
+        chosen = self.thresholds
+        if chosen is None:
+            return TextScore(score=score, tokens=result.tokens)
+        p_llm = None if chosen.curve is None else significant(chosen.curve.p_llm(score), SCORE_DIGITS)
+        return TextScore(score=score, p_llm=p_llm, flag=chosen.flag(score), tokens=result.tokens)
+
+    def number(self, reading: Read) -> float:
+        """The detector's score of a reading."""
+        raise NotImplementedError

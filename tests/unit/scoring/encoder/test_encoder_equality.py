@@ -1,0 +1,128 @@
+"""The encoder's logits against plain transformers: layouts, labels, windows, batches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scoring.encoder.detector import load_encoder_engine
+from scoring.encoder.settings import EncoderSettings
+from scoring.interface import TextScore
+from tests.support.encoders import BACKBONES, build_encoder, settings_of
+from tests.support.pages.prose import PROSE
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch")]
+
+TEXTS = (PROSE, "A short one, with 漢字.", "the of and to " * 60, "No. " * 9, PROSE[::-1])
+
+
+def logits_of(settings: EncoderSettings, texts: Any = TEXTS) -> list[float]:
+    """By the engine; all texts are read."""
+    found = load_encoder_engine(settings).read(texts)
+    assert not any(isinstance(result, TextScore | Exception) for result in found)
+    return [result.logit for result in found]  # type: ignore[union-attr]  # asserted
+
+
+def plain_logits(settings: EncoderSettings, texts: Any = TEXTS) -> list[list[float]]:
+    """By transformers, window by window without padding: the logits of each text, means weighted by tokens."""
+    import torch
+    import transformers
+    from safetensors.torch import load_file
+
+    folder, kinds = Path(settings.model), vars(transformers)
+    tokenizer = kinds["AutoTokenizer"].from_pretrained(folder)
+    tensors = load_file(folder / "model.safetensors")
+    pooled = all(name.startswith(("model.", "classifier.")) for name in tensors)
+    if pooled:
+        body = kinds["AutoModel"].from_config(kinds["AutoConfig"].from_pretrained(folder)).eval()
+        body.load_state_dict({name[6:]: tensor for name, tensor in tensors.items() if name.startswith("model.")})
+    else:
+        model = kinds["AutoModelForSequenceClassification"].from_pretrained(folder).eval()
+    logits = []
+    for text in texts:
+        ids = tokenizer(text, add_special_tokens=False).input_ids
+        room = settings.max_tokens - 2
+        windows = [ids[start : start + room] for start in range(0, len(ids), room)][: settings.windows]
+        whole = [[tokenizer.cls_token_id, *window, tokenizer.sep_token_id] for window in windows]
+        with torch.inference_mode():
+            if pooled:
+                states = [body(input_ids=torch.tensor([window])).last_hidden_state[0] for window in whole]
+                of = [tensors["classifier.weight"] @ x.mean(0) + tensors["classifier.bias"] for x in states]
+            else:
+                of = [model(input_ids=torch.tensor([window])).logits[0] for window in whole]
+        logits.append(np.average([x.double().numpy() for x in of], axis=0, weights=[len(x) for x in whole]).tolist())
+    return logits
+
+
+@pytest.mark.parametrize("windows", [1, 3])
+@pytest.mark.parametrize("backbone", BACKBONES)
+def test_the_pooled_layout_is_the_linear_of_the_masked_mean(
+    encoders: dict[tuple[str, bool], Path], backbone: str, windows: int
+) -> None:
+    """A backbone with mean pooling and a linear classifier gives its logit, to 1e-5."""
+    settings = settings_of(encoders[backbone, True], windows=windows)
+    assert logits_of(settings) == pytest.approx([one for (one,) in plain_logits(settings)], abs=1e-5)
+
+
+@pytest.mark.parametrize("windows", [1, 3])
+@pytest.mark.parametrize("backbone", BACKBONES)
+def test_two_labels_give_the_difference_of_their_logits(
+    encoders: dict[tuple[str, bool], Path], backbone: str, windows: int
+) -> None:
+    """The label of LLM texts that the configuration names, less the other one, to 1e-5; llm_label may turn it."""
+    settings = settings_of(encoders[backbone, False], windows=windows)
+    expected = [llm - human for human, llm in plain_logits(settings)]
+    assert logits_of(settings) == pytest.approx(expected, abs=1e-5)
+    turned = settings_of(encoders[backbone, False], windows=windows, llm_label="Human")
+    assert logits_of(turned) == pytest.approx([-one for one in expected], abs=1e-5)
+
+
+def test_one_label_gives_its_logit(tmp_path: Path) -> None:
+    """A classifier of one logit gives it as it is."""
+    settings = settings_of(build_encoder(tmp_path / "one", "deberta-v2", ("llm",)))
+    assert logits_of(settings) == pytest.approx([one for (one,) in plain_logits(settings)], abs=1e-5)
+
+
+def test_among_more_labels_the_named_one_stands_against_the_rest(tmp_path: Path) -> None:
+    """The logit of the named label, less the logarithm of the sum of the others' exponentials."""
+    settings = settings_of(build_encoder(tmp_path / "three", "roberta", ("human", "mixed", "written by AI")))
+    settings = settings_of(Path(settings.model), llm_label="written by ai")
+    expected = [third - np.logaddexp(first, second) for first, second, third in plain_logits(settings)]
+    assert logits_of(settings) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("backbone", BACKBONES)
+@pytest.mark.parametrize("pooled", [True, False])
+def test_a_text_has_the_same_logit_in_any_batch(
+    encoders: dict[tuple[str, bool], Path], backbone: str, pooled: bool
+) -> None:
+    """Alone, among longer texts or in another order, a text's logit differs by less than 1e-5."""
+    engine = load_encoder_engine(settings_of(encoders[backbone, pooled], windows=2))
+    alone = [engine.read([text])[0].logit for text in TEXTS]  # type: ignore[union-attr]  # all are read
+    for texts in (TEXTS, TEXTS[::-1], [*TEXTS] * 3):
+        together = [result.logit for result in engine.read(texts)]  # type: ignore[union-attr]
+        assert together == pytest.approx([alone[TEXTS.index(text)] for text in texts], abs=1e-5)
+
+
+def test_a_decoder_classifies_by_the_last_token_of_each_text(tmp_path: Path) -> None:
+    """A decoder whose configuration has no padding token takes the tokenizer's: no logit comes from the padding."""
+    settings = settings_of(build_encoder(tmp_path / "llama", "llama"))
+    assert logits_of(settings) == pytest.approx([llm - human for human, llm in plain_logits(settings)], abs=1e-5)
+
+
+def test_windows_hold_the_text_once_and_end(encoders: dict[tuple[str, bool], Path]) -> None:
+    """The windows do not overlap, have special tokens each, and are at most `windows`; `tokens` counts them all."""
+    text = "the of and to " * 100
+    read = {}
+    for windows in (1, 2, 50):
+        (found,) = load_encoder_engine(settings_of(encoders["roberta", True], windows=windows)).read([text])
+        read[windows] = found.tokens  # type: ignore[union-attr]  # it is read
+    from transformers import AutoTokenizer
+
+    plain: Any = AutoTokenizer
+    own = len(plain.from_pretrained(encoders["roberta", True])(text, add_special_tokens=False).input_ids)
+    assert (read[1], read[2]) == (64, 128)
+    assert read[50] == own + 2 * -(-own // 62)
