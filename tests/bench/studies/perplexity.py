@@ -42,13 +42,13 @@ from lab.extractor_bench.pages import read_pages
 from lab.extractor_bench.runs import run_tool
 from lab.lm.calibration import CURVE
 from lab.lm.tag_remover import text_without_tags
+from scoring.engine.tokens import head
 from scoring.estimate.intervals import Z95, wilson
 from scoring.interface import TextScore
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.pair.models import load_models
 from scoring.pair.scores import PairReading
 from scoring.pair.settings import PairSettings, pair_identity
-from scoring.pair.tokens import head
 from tests.bench.bench_segments import is_human
 from tests.bench.timing import argument, json_lines, labelled_pages_folder
 from tests.support.paths import data_root
