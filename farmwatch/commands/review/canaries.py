@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,6 +28,7 @@ from farmwatch.terminal.messages import message, put
 from scoring.estimate.intervals import Interval
 from scoring.rates.canary_counts import CANARY_LEAST, CanaryPages
 from scoring.rates.versions import Versions
+from stream.log.contract import wall_ms
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Page
 from stream.schema.topics import PAGES
@@ -106,7 +106,7 @@ def show_canaries(*, listing: Listing = LISTING, common: Common = DEFAULTS) -> i
     selection = listing.of(_COLUMNS)
     config = common.load().config
     with opened(config) as log:
-        sent, number, lines = read_canary_lines(log, config, int(time.time() * 1000))
+        sent, number, lines = read_canary_lines(log, config, wall_ms())
     if not sent:
         message("no canaries are sent: canary.file names no file of pages, see docs/how-to/canaries.md")
     elif listing.is_table:
@@ -182,7 +182,7 @@ def _pages_of(source: str, common: Common) -> Iterator[Page]:
         return
     with binary_input(Path(source), packed=False) as stream:
         settings = common.load().config.crawl
-        for capture in pages_of(stream, settings, now_ms=int(time.time() * 1000), inspector=page_inspector):
+        for capture in pages_of(stream, settings, now_ms=wall_ms(), inspector=page_inspector):
             if isinstance(capture, ArchivedPage):
                 yield capture.page
 

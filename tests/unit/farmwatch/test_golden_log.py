@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tarfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.support.kafka_broker import broker
 
 ARCHIVE = Path(__file__).parents[2] / "golden" / "log-2026-11.tar.xz"
 STEPS = {"hits -> pages": 53, "pages -> features": 432, "features -> verdicts": 432, "sites -> rows": 57}
+DAY_MS = int(datetime(2026, 11, 29, 12, tzinfo=UTC).timestamp() * 1000)
 SHARE = (0.584, 0.301, 0.828)
 
 
@@ -49,8 +51,11 @@ def test_a_log_of_then_opens_with_its_share_and_a_clean_audit(farmwatch: Runner,
     assert_same(farmwatch, golden)
 
 
-def test_its_canaries_runs_terms_and_panel_are_read(farmwatch: Runner, golden: str) -> None:
-    """The verdicts on its canaries, its runs with the cutover, the terms of its first run and its panel are as then."""
+def test_its_canaries_runs_terms_and_panel_are_read(
+    farmwatch: Runner, golden: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the day of the log: verdicts on its canaries, runs with the cutover, terms of the first run, the panel."""
+    monkeypatch.setattr("farmwatch.commands.review.canaries.wall_ms", lambda: DAY_MS)
     (llm, *_) = farmwatch("review", "canaries", golden, "--json", "--where", "truth=llm").lines
     assert [llm[name] for name in ("through", "sent", "measured", "kept", "scored", "flagged")] == [4, 8, 8, 8, 8, 6]
     states = {run["run"]: run["state"] for run in farmwatch("runs", golden, "--json").lines}
