@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -44,6 +44,14 @@ class CurrentRate(NamedTuple):
     notes: list[str]  # on seams, and on texts without unlikely sentences
     undated: int  # sites without a known search day, which a cut by days leaves out
     waiting: int  # hits that the crawl has not read, where there is no row yet
+    rulesets: Mapping[str, str]  # digest -> stored text
+
+
+class Judged(Protocol):
+    """What was judged by one ruleset."""
+
+    @property
+    def digest(self) -> str: ...
 
 
 def current_rate(
@@ -77,10 +85,15 @@ def current_rate(
         lines, counts, at = rate_lines(rows, query), counts_of(cut.of(rows, config.rate.groups)), 0
         undated, waiting = cut.undated(rows, config.rate.groups), 0 if rows else waiting
     lines = [line if line.by else msgspec.structs.replace(line, crawling=crawling) for line in lines]
-    rulesets = Control(log).rulesets
-    is_fluent = any(field_of_ruleset(rulesets, line.digest, "scores") == TextName.FLUENT for line in lines)
-    notes = [*seams_of(log, run), *([DANGER] if is_fluent else ())]
-    return CurrentRate(lines, counts, at, notes, undated, waiting)
+    control = Control(log)
+    notes = [*seams_of(control, run), *dangers(control.rulesets, lines)]
+    return CurrentRate(lines, counts, at, notes, undated, waiting, control.rulesets)
+
+
+def dangers(rulesets: Mapping[str, str], judged: Iterable[Judged]) -> list[str]:
+    """What to say of texts that are scored without their unlikely sentences, if there are any."""
+    is_fluent = any(field_of_ruleset(rulesets, each.digest, "scores") == TextName.FLUENT for each in judged)
+    return [DANGER] if is_fluent else []
 
 
 def field_of_ruleset(rulesets: Mapping[str, str], digest: str, field: str) -> Any:

@@ -7,7 +7,6 @@ ruleset's policy decides.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from filters.articles.model import ArticleModel, Logits
@@ -80,16 +79,12 @@ def _by_model(tell: Callable[[ArticleModel, Logits], Value]) -> Callable[[Facts,
 
 def _kind(of: str, op: str, what: str, measure: Callable[[Facts, Rule], Value] | None = None, **more: Any) -> RuleKind:
     """Define a rule; its measure is `features.measures[of]`. Raises ValueError if no page has that name."""
-    if measure is None and of not in PAGE_MEASURES:
+    if measure is None and of not in {*PAGE_MEASURES, *PerplexityMeasure}:
         raise ValueError(f"{of!r} is not in features.measures: give `measure`, or see filters/rules/published.py")
     return RuleKind(
         measure=measure or (lambda facts, _: facts.measures.get(of)),
         **{"of": of, "op": op, "what": what, "source": "users' notes", **more},
     )
-
-
-def _perplexity(name: PerplexityMeasure, facts: Facts, _: Rule) -> Value:
-    return facts.measures.get(name)
 
 
 def _segment_words(facts: Facts, _: Rule) -> Value:
@@ -224,7 +219,7 @@ RULES: dict[str, RuleKind] = {
         source="",
     ),
     **{
-        f"max_{name}": _kind(name, "<=", what, partial(_perplexity, name), high=high, source=_PERPLEXITY)
+        f"max_{name}": _kind(name, "<=", what, high=high, source=_PERPLEXITY)
         for name, what, high in (
             (PerplexityMeasure.UNLIKELY_SHARE, f"sentences with a perplexity above {UNLIKELY:,.0f} / sentences", 1),
             (PerplexityMeasure.SURPRISAL_MEDIAN, "median of the sentences' mean bits a word", MOST),

@@ -99,7 +99,7 @@ def scored_text(
         from filters.quality.lines import punctuated_text  # rarely needed
 
         text = punctuated_text(features.text)
-    elif fluent is not None:
+    elif scores == TextName.FLUENT and fluent:
         from filters.perplexity.fluent import fluent_text  # rarely needed
 
         text = fluent_text(features.text, fluent.model, fluent.limit)

@@ -18,7 +18,7 @@ from filters.perplexity.model import Formula, load_model
 from filters.perplexity.names import DANGER, SHIPPED, UNLIKELY
 from filters.rules.kinds import MOST
 from filters.settings import MeasureSettings
-from lab.lm.command import Model, OfFormula, OfUnit, Take
+from lab.lm.command import Model, OfFormula, OfUnit, Take, files_in
 from lab.lm.tag_remover import text_without_tags
 from stream.text.user_errors import Exit, UsageError
 from stream.text.whole_files import write_whole
@@ -86,7 +86,7 @@ def _inputs(files: Sequence[Path], out: Path) -> Iterator[tuple[Path, Path]]:
     """Each file, and where its text goes. Raises UsageError for no file, and for two with one place."""
     taken = dict[Path, Path]()
     for path in files:
-        for source in sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]:
+        for source in files_in(path):
             place = source.relative_to(path) if path.is_dir() else Path(source.name)
             target = out / place.with_name(f"{place.name}.txt" if place.suffix != ".txt" else place.name)
             if target in taken:

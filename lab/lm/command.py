@@ -140,11 +140,14 @@ def _main_texts(folder: LabelledPages, settings: MeasureSettings, advance: Advan
         yield page.features.text, page.label.gold or ""
 
 
+def files_in(path: Path) -> list[Path]:
+    """A file, or the files of a folder in the order of their paths."""
+    return sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+
+
 def _files(corpus: Sequence[Path]) -> list[Path]:
     """The files of a corpus; those of a folder in the order of their paths. Raises UsageError, OSError."""
-    files = list[Path]()
-    for path in corpus:
-        files += sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    files = [file for path in corpus for file in files_in(path)]
     if not files:
         raise UsageError(f"{', '.join(map(str, corpus))}: no file in it")
     return files

@@ -63,9 +63,8 @@ def change_epoch(log: Log, measure: MeasureSettings, now_ms: int) -> None:
     update_run(log, run, moved)
 
 
-def seams_of(log: Log, run: str = "") -> list[str]:
+def seams_of(control: Control, run: str = "") -> list[str]:
     """As `seams`, for a run by name; default: the live run. Raises NotFound."""
-    control = Control(log)
     row = find_run(control, run) if run else control.live
     return [] if row is None else list(seams(row))
 

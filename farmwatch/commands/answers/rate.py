@@ -112,7 +112,6 @@ def rate(
         return _show_history(config, by or "", cut, listing, now_ms, run)
     with opened(config) as log:
         current = current_rate(log, config, now_ms, by=by or "", of=of, cut=cut, run=run)
-        rulesets = Control(log).rulesets
         running = None if by or of != "sites" or cut != Cut() else _kept_lately(log, config, now_ms, run)
     lines = current.lines
     if running and {running, *(line.method for line in lines)} == {ShareState.DIRECT, ShareState.REVIEWED}:
@@ -133,10 +132,8 @@ def rate(
             return Exit.OK
     else:
         for line in lines:
-            of_visitors = SegmentKind.COMMENT in field_of_ruleset(
-                rulesets, line.digest, "kinds"
-            )  # never beside other text
-            _put_line(line, of_visitors=of_visitors, verbose=verbose)
+            kinds = field_of_ruleset(current.rulesets, line.digest, "kinds")  # comments are never beside other text
+            _put_line(line, of_visitors=SegmentKind.COMMENT in kinds, verbose=verbose)
     said = (sentence(line.canary_remark) for line in lines if line.canary_remark and verbose and line.by)
     for correction in dict.fromkeys(said):
         message(correction)
@@ -242,7 +239,7 @@ def _show_history(config: Config, by: str, cut: Cut, listing: Listing, now_ms: i
     since = cut.since or datetime.fromtimestamp(now_ms / 1000, UTC).date() - timedelta(days=_DAYS_SHOWN)
     with opened(config) as log:
         points = [point for point in points_of_run(log, run, since, cut.until) if point.by == by]
-        found_seams = seams_of(log, run)
+        found_seams = seams_of(Control(log), run)
     points.sort(key=lambda point: (group_order(point.group), *series_of(point), point.at))
     warnings = caveats(config, (point.detector for point in points))
     said: Column[RatePoint] = Column("warning", "text", lambda point: warnings[point.detector])

@@ -20,6 +20,7 @@ from replay.live.epoch_change import seams_of
 from scoring.rates.split_rates import RateLine
 from stream.log.contract import wall_ms
 from stream.log.forwarding import innermost
+from stream.schema.control import Control
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import one_line
 
@@ -68,7 +69,7 @@ def audit(
         if config.log.url.startswith("sqlite:"):
             cast("EmbeddedLog", innermost(log)).require_sound()
         report = audit_log(log, run, config, review=read_review(config.rate, wall_ms()))
-        found_seams = seams_of(log, run)
+        found_seams = seams_of(Control(log), run)
     if json:
         parts = ("steps", "broken", "waiting", "unreadable", "lost")
         parts_of_report = {name: msgspec.to_builtins(getattr(report, name)) for name in parts}

@@ -13,12 +13,10 @@ from farmwatch.commands.runs.compare_report import show
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.runs.comparison_words import as_json, label_lines
-from farmwatch.share.current_rate import field_of_ruleset
+from farmwatch.share.current_rate import dangers
 from farmwatch.share.review_labels import read_review
 from farmwatch.tables.files import require_new
 from farmwatch.terminal.messages import message, put_json
-from filters.perplexity.names import DANGER
-from filters.quality.names import TextName
 from replay.compare.comparer import ComparisonRequest
 from replay.compare.comparer import compare as compare_runs
 from replay.compare.flips import MAX_SAMPLE
@@ -73,6 +71,6 @@ def compare(
 
     show(compared)
     print_caveats(warnings)
-    if any(field_of_ruleset(rulesets, side.digest, "scores") == TextName.FLUENT for side in (compared.a, compared.b)):
-        message(DANGER)
+    for danger in dangers(rulesets, (compared.a, compared.b)):
+        message(danger)
     return Exit.OK

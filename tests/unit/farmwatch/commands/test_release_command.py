@@ -136,7 +136,7 @@ def test_a_change_of_the_feature_epoch_is_said(world: CutoverWorld, farmwatch: R
     """Both epochs and the time are in the README and in versions.json."""
     change_epoch(world.log, msgspec.structs.replace(world.config.measure, max_elements=9999), 1_700_000_000_000)
     assert farmwatch("log", "release", "bundle", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
-    (seam,) = seams_of(world.log)
+    (seam,) = seams_of(Control(world.log))
     assert seam[1:] in (tmp_path / "bundle" / "README.md").read_text()
     versions = json.loads((tmp_path / "bundle" / "versions.json").read_text())
     (earlier,) = versions["earlier_epochs"].items()

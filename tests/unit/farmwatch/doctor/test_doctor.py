@@ -291,7 +291,7 @@ def test_a_mistake_of_farmwatch_is_named(configure: Configure, monkeypatch: pyte
 
 
 def test_the_configured_extractor_is_tried(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without its package it has the install command; a model that is not there, or no text that is found, is told."""
+    """A missing package has its install command; a missing model, and a page without a text, fail in words."""
     monkeypatch.setitem(sys.modules, "resiliparse", None)
     found = _found(configure("measure.extractor=resiliparse"), "extractor")
     assert (found.state, "pip install '.[resiliparse]'" in found.mend) == (FAIL, True)

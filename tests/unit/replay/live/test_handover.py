@@ -390,7 +390,7 @@ def test_after_an_upgrade_every_row_rests_on_the_new_epoch(
     assert sum(row.pages for row in rows) == len(world.put)
     assert f"state.{site_memory(first.epoch)}" not in world.log.topics()
     assert b"gone.example 1" not in {message.key for message in world.log.read(TEMPLATES, 0)}
-    (seam,) = seams_of(world.log)
+    (seam,) = seams_of(Control(world.log))
     assert f"feature epoch {first.epoch} until 2023-11-14 22:13:20Z, then {change.after}" in seam
     assert audit(world.log).broken == []
 
