@@ -27,7 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from filters.errors import BadModel
-from filters.perplexity.model_file import SUFFIX, Card, Tables, decoded, digest_in, digest_of, mapped, sums_by_beginning
+from filters.model_file import digest_in, digest_of, refuse_changed
+from filters.perplexity.model_file import SUFFIX, Card, Tables, decoded, mapped, sums_by_beginning
 from filters.perplexity.names import SHIPPED
 from filters.perplexity.words import START, Flags, Places, key_of, places_of, sentences_of, shifted
 from filters.quality.tokens import Hashes
@@ -155,7 +156,13 @@ def shipped_model() -> NgramModel:
 @cache  # asked for each page
 def model_digest(name_or_path: str) -> str:
     """The digest of the shipped model, or of a file by its name. Raises BadModel."""
-    return shipped_model().digest if name_or_path == SHIPPED else digest_in(Path(name_or_path))
+    return shipped_model().digest if name_or_path == SHIPPED else _named(Path(name_or_path))
+
+
+def _named(path: Path) -> str:
+    if digest := digest_in(path, SUFFIX):
+        return digest
+    raise BadModel(f"n-gram model {str(path)!r}: take english, or a file with the name of its digest, DIGEST{SUFFIX}")
 
 
 def load_model(name_or_path: str, folder: Path = _HERE) -> NgramModel:
@@ -163,10 +170,9 @@ def load_model(name_or_path: str, folder: Path = _HERE) -> NgramModel:
     if name_or_path == SHIPPED:
         return shipped_model()
     path = folder / name_or_path
-    digest = digest_in(path)
+    digest = _named(path)
     data = mapped(path)
-    if digest_of(data) != digest:
-        raise BadModel(f"{path}: damaged or changed, its content is not the model of that name: put the file back")
+    refuse_changed(path, data, digest)
     return read_model(data, str(path))
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import re
 import stat
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +24,6 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import numpy.typing as npt
-import xxhash
 
 from filters.errors import BadModel
 from filters.perplexity.words import START
@@ -36,7 +34,6 @@ _MAGIC = b"fwngrams"
 _MOST_HEADER = 64 * 1024
 _MOST_NGRAMS = 1 << 31
 _SUMS_TO = 1 + 1e-4  # of shares; float32 sums of a million shares are that exact
-_NAME = re.compile(rf"([0-9a-f]{{16}})\{SUFFIX}")
 
 Keys = npt.NDArray[np.uint64]
 Shares = npt.NDArray[np.float32]
@@ -74,11 +71,6 @@ class _Version(msgspec.Struct):
     version: int
 
 
-def digest_of(data: Any) -> str:
-    """The digest of a file's content, 16 hex digits."""
-    return xxhash.xxh3_64_hexdigest(data)
-
-
 def encode(tables: Tables) -> bytes:
     """The content of a file."""
     header = msgspec.json.encode(tables.header)
@@ -87,13 +79,6 @@ def encode(tables: Tables) -> bytes:
     parts += [keys.astype("<u8").tobytes() for keys in tables.keys]
     parts += [shares.astype("<f4").tobytes() for shares in tables.shares]
     return b"".join(parts)
-
-
-def digest_in(path: Path) -> str:
-    """The digest that a file's name gives. Raises BadModel."""
-    if named := _NAME.fullmatch(path.name):
-        return named[1]
-    raise BadModel(f"n-gram model {str(path)!r}: take english, or a file with the name of its digest, DIGEST{SUFFIX}")
 
 
 def mapped(path: Path) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from farmwatch.labels.labelled_pages import Label, LabelledPages
 from filters.extraction.learned.model import BlockModel
-from filters.extraction.learned.model_name import digest_of
+from filters.model_file import digest_of
 from filters.settings import MeasureSettings
 from lab.articles.additive import fold_of
 from lab.extractor.training import MainTextPage, learn

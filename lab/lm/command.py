@@ -12,9 +12,10 @@ from cyclopts.validators import Number
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, Jobs
 from farmwatch.labels.labelled_pages import LabelledPages
 from farmwatch.terminal.messages import Advance, counting, put, put_json, put_table, put_wrapped
+from filters.model_file import digest_of
 from filters.perplexity.fluent import Unit
 from filters.perplexity.model import Formula, load_model
-from filters.perplexity.model_file import SUFFIX, Card, digest_of, encode
+from filters.perplexity.model_file import SUFFIX, Card, encode
 from filters.perplexity.names import DANGER, SHIPPED
 from filters.settings import MeasureSettings
 from lab.lm.calibration import best, curve

@@ -20,8 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
+from filters.model_file import digest_of
 from filters.perplexity.model import read_model
-from filters.perplexity.model_file import VERSION, Card, NgramHeader, Tables, digest_of, encode
+from filters.perplexity.model_file import VERSION, Card, NgramHeader, Tables, encode
 from filters.perplexity.words import NUMBER, START, sentences_of
 from lab.lm.pruning import pruned
 from tests.bench.timing import argument, json_lines

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from filters.errors import BadModel
 from filters.extraction.learned.context_inputs import context_inputs
 from filters.extraction.learned.inputs import MOST, Columns, Inputs, block_inputs
-from filters.extraction.learned.model_name import MOST_BYTES, SHIPPED, digest_of, model_bytes, model_digest
+from filters.extraction.learned.model_name import MOST_BYTES, SHIPPED, model_bytes, model_digest
 from filters.extraction.learned.page_blocks import Ints, PageBlocks, page_blocks
 from filters.extraction.learned.word_inputs import WordScores, word_inputs
-from filters.model_file import decoded
+from filters.model_file import decoded, digest_of
 
 VERSION = 3  # of the file
 PER_MILLE = 1000

@@ -5,24 +5,15 @@ So a configuration says exactly which model it means, and the feature epoch is k
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from importlib import resources
-from pathlib import Path, PurePath
-
-import xxhash
+from pathlib import Path
 
 from filters.errors import BadModel
-from filters.model_file import read_bytes
+from filters.model_file import digest_in, digest_of, read_bytes, refuse_changed
 
 SHIPPED = "blocks.json"
 MOST_BYTES = 128 * 1024  # a worker gets it in a frame that fits into its socket's buffer
-_NAME = re.compile(r"([0-9a-f]{16})\.json")
-
-
-def digest_of(data: bytes) -> str:
-    """The digest of a model's file, 16 hex digits."""
-    return xxhash.xxh3_64_hexdigest(data)
 
 
 @cache  # asked for each page
@@ -30,10 +21,10 @@ def model_digest(path: str) -> str:
     """The digest of the model of a file, by its name; "" = the shipped model. Raises BadModel."""
     if not path:
         return digest_of(_shipped())
-    named = _NAME.fullmatch(PurePath(path).name)
+    named = digest_in(path, ".json")
     if named is None:
         raise BadModel(f"extractor model {path!r}: its file has the name of its digest, DIGEST.json")
-    return named[1]
+    return named
 
 
 def model_bytes(path: str) -> bytes:
@@ -42,8 +33,7 @@ def model_bytes(path: str) -> bytes:
     if digest == model_digest(""):
         return _shipped()
     data = read_bytes(Path(path).absolute(), MOST_BYTES)  # a relative path is of the working directory
-    if digest_of(data) != digest:
-        raise BadModel(f"{path}: damaged or changed, its content is not the model of that name: put the file back")
+    refuse_changed(path, data, digest)
     return data
 
 

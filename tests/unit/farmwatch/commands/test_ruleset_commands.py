@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from filters.articles.model import load_model
-from filters.perplexity.model_file import digest_of, encode
+from filters.model_file import digest_of
+from filters.perplexity.model_file import encode
 from filters.rules.ruleset import load_ruleset, parse_ruleset, shipped_rulesets
 from stream.text.user_errors import Exit
 from tests.support.front_door import Runner

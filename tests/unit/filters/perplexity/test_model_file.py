@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from filters.errors import BadModel
+from filters.model_file import digest_of
 from filters.perplexity.model import load_model, read_model, shipped_model
-from filters.perplexity.model_file import decoded, digest_of, encode
+from filters.perplexity.model_file import decoded, encode
 from tests.support.small_ngrams import BIGRAMS, CARD, TRIGRAMS, WORDS, tables_of
 
 TABLES = tables_of(WORDS, BIGRAMS, TRIGRAMS)

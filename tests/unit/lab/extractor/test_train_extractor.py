@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from filters.extraction.learned.model_name import digest_of, model_digest
+from filters.extraction.learned.model_name import model_digest
 from filters.measure.extractors import extract
+from filters.model_file import digest_of
 from filters.settings import MeasureSettings
 from stream.text.user_errors import Exit
 from tests.support.front_door import Runner

@@ -26,9 +26,10 @@ from filters.extraction.learned.model import (
     read_model,
     sample_inputs,
 )
-from filters.extraction.learned.model_name import SHIPPED, digest_of, model_bytes, model_digest
+from filters.extraction.learned.model_name import SHIPPED, model_bytes, model_digest
 from filters.extraction.learned.page_blocks import page_blocks
 from filters.extraction.learned.word_inputs import MOST_SCORE, WordScores, word_inputs
+from filters.model_file import digest_of
 
 MODEL = load_model("")
 DATA = msgspec.json.encode(MODEL)

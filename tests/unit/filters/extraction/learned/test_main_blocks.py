@@ -22,11 +22,11 @@ from filters.extraction.html_tree import parse
 from filters.extraction.interface import ExtractError
 from filters.extraction.learned.main_blocks import by_blocks
 from filters.extraction.learned.model import load_model
-from filters.extraction.learned.model_name import digest_of
 from filters.extraction.learned.page_blocks import page_blocks
 from filters.measure.extractors import extract
 from filters.measure.page_measures import RawPage
 from filters.measure.workers import ExtractionPool
+from filters.model_file import digest_of
 from filters.settings import MeasureSettings
 from tests.support.pages.extraction_peer import f1, gold_pages
 from tests.support.sizes import LONG
