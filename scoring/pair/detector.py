@@ -5,16 +5,16 @@ Nothing at the top of this module needs torch: identities and warnings are known
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from scoring.engine.detector import EngineDetector, of_threshold_set
-from scoring.engine.loading import libraries, refuse_changed
+from scoring.engine.loading import libraries, unchanged
 from scoring.interface import UNCALIBRATED
 from scoring.pair.settings import Measure, PairSettings, pair_identity
 
 if TYPE_CHECKING:
     from scoring.pair.engine import PairEngine
-    from scoring.pair.models import PairModels
     from scoring.pair.scores import PairReading
     from scoring.thresholds.threshold_set import ThresholdSet
 
@@ -47,14 +47,8 @@ def load_pair_engine(settings: PairSettings) -> PairEngine:
     from scoring.pair.engine import PairEngine
     from scoring.pair.models import load_models
 
-    models = load_models(settings)
-    identity = pair_identity(settings, "binoculars")
-
-    def reload() -> PairModels:
-        refuse_changed(identity, pair_identity(settings, "binoculars"))
-        return load_models(settings)
-
-    return PairEngine(models, settings, reload=reload, suspects=default_file(identity))
+    load, identify = partial(load_models, settings), partial(pair_identity, settings, "binoculars")
+    return PairEngine(load(), settings, reload=unchanged(load, identify), suspects=default_file(identify()))
 
 
 def pair_warning(identity: str, measured_on: str = "") -> str:

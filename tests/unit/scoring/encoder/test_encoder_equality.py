@@ -126,3 +126,32 @@ def test_windows_hold_the_text_once_and_end(encoders: dict[tuple[str, bool], Pat
     own = len(plain.from_pretrained(encoders["roberta", True])(text, add_special_tokens=False).input_ids)
     assert (read[1], read[2]) == (64, 128)
     assert read[50] == own + 2 * -(-own // 62)
+
+
+@pytest.mark.parametrize("tokens", [8, 64, 65, 130])
+def test_attention_in_blocks_is_that_of_transformers(
+    encoders: dict[tuple[str, bool], Path], monkeypatch: pytest.MonkeyPatch, tokens: int
+) -> None:
+    """DeBERTa's attention by blocks of positions and of heads, in batches with padding, gives the logits to 1e-5."""
+    from scoring.encoder import disentangled
+
+    monkeypatch.setattr(disentangled, "PIECE", 2 * tokens**2)  # two of the four heads at a time
+    settings = settings_of(encoders["deberta-v2", False], max_tokens=tokens)
+    texts = [*TEXTS, "the of and to " * 20 + "a", "the of and to " * 20]
+    assert logits_of(settings, texts) == pytest.approx([b - a for a, b in plain_logits(settings, texts)], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "layers"), [({}, 2), ({"pos_att_type": ["c2p"]}, 0), ({"share_att_key": False}, 0)]
+)
+def test_only_the_attention_that_is_known_is_replaced(
+    encoders: dict[tuple[str, bool], Path], changes: dict[str, Any], layers: int
+) -> None:
+    """Both terms of distance, by shared projections: another DeBERTa stays as transformers has it."""
+    import transformers
+
+    from scoring.encoder.disentangled import speed_up_attention
+
+    kinds = vars(transformers)
+    config = kinds["AutoConfig"].from_pretrained(encoders["deberta-v2", True], **changes)
+    assert speed_up_attention(kinds["AutoModel"].from_config(config)) == layers
