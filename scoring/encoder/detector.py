@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from scoring.encoder.settings import EncoderSettings, encoder_identity
 from scoring.engine.detector import EngineDetector, of_threshold_set
 from scoring.engine.loading import libraries, unchanged
+from scoring.engine.settings import cut_in_words
 from scoring.interface import UNCALIBRATED
 
 if TYPE_CHECKING:
@@ -43,9 +44,7 @@ def load_encoder_engine(settings: EncoderSettings) -> EncoderEngine:
 def encoder_warning(identity: str, measured_on: str = "") -> str:
     """The warning shown with every score of the encoder `identity`; `measured_on` is of its threshold set."""
     _, model, number_format, cut, tag = identity.split("/")
-    tokens, windows = cut.split("x")
-    first = f"first {tokens} tokens" if windows == "1" else f"first {windows} windows of {tokens} tokens"
-    said = f"the sequence classifier {model.partition('@')[0]} in {number_format}, {first}"
+    said = f"the sequence classifier {model.partition('@')[0]} in {number_format}, {cut_in_words(cut)}"
     if tag == UNCALIBRATED:
         return (
             f"{said}; no threshold: its scores are not flags; thresholds published for a classifier fail on other pages"

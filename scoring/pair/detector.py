@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from scoring.engine.detector import EngineDetector, of_threshold_set
 from scoring.engine.loading import libraries, unchanged
+from scoring.engine.settings import cut_in_words
 from scoring.interface import UNCALIBRATED
 from scoring.pair.settings import Measure, PairSettings, pair_identity
 
@@ -53,8 +54,8 @@ def load_pair_engine(settings: PairSettings) -> PairEngine:
 
 def pair_warning(identity: str, measured_on: str = "") -> str:
     """The warning shown with every score of the pair detector `identity`; `measured_on` is of its threshold set."""
-    measure, pair, number_format, tokens, tag = identity.split("/")
-    said = f"{_TITLES[measure]} on {pair.partition('@')[0]} in {number_format}, English prose, first {tokens} tokens"
+    measure, pair, number_format, cut, tag = identity.split("/")
+    said = f"{_TITLES[measure]} on {pair.partition('@')[0]} in {number_format}, English prose, {cut_in_words(cut)}"
     if tag == UNCALIBRATED:
         return f"{said}; no threshold: its scores are not flags, and error rates are unknown for this pair"
     if tag not in _PUBLISHED:
