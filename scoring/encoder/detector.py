@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scoring.encoder.settings import EncoderSettings, encoder_identity
-from scoring.engine.detector import EngineDetector
+from scoring.engine.detector import EngineDetector, of_threshold_set
 from scoring.engine.loading import libraries, refuse_changed
 from scoring.interface import UNCALIBRATED
 
@@ -20,7 +20,7 @@ class EncoderDetector(EngineDetector["EncoderReading"]):
 
     def __init__(self, engine: EncoderEngine, base: str, thresholds: ThresholdSet | None = None) -> None:
         super().__init__(engine, base, thresholds)
-        self.warning = encoder_warning(self.identity)
+        self.warning = encoder_warning(self.identity, thresholds.measured_on if thresholds else "")
 
     def number(self, reading: EncoderReading) -> float:
         return reading.logit
@@ -46,8 +46,8 @@ def load_encoder_engine(settings: EncoderSettings) -> EncoderEngine:
     return EncoderEngine(model, settings, reload=reload, suspects=default_file(identity))
 
 
-def encoder_warning(identity: str) -> str:
-    """The warning shown with every score of the encoder `identity`."""
+def encoder_warning(identity: str, measured_on: str = "") -> str:
+    """The warning shown with every score of the encoder `identity`; `measured_on` is of its threshold set."""
     _, model, number_format, cut, tag = identity.split("/")
     tokens, windows = cut.split("x")
     first = f"first {tokens} tokens" if windows == "1" else f"first {windows} windows of {tokens} tokens"
@@ -57,4 +57,4 @@ def encoder_warning(identity: str) -> str:
             f"{said}; no threshold: its scores are not flags; thresholds published for a classifier fail on other pages"
             " than its own, so calibrate it on labelled ones"
         )
-    return f"{said}; threshold set {tag} of the operator: error rates in the report of its calibration"
+    return f"{said}; {of_threshold_set(tag, measured_on)}"

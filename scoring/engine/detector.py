@@ -72,3 +72,10 @@ class EngineDetector(Generic[Read]):
     def number(self, reading: Read) -> float:
         """The detector's score of a reading."""
         raise NotImplementedError
+
+
+def of_threshold_set(tag: str, measured_on: str) -> str:
+    """The end of the warning of a detector with a threshold set that is not published."""
+    if measured_on:
+        return f"threshold set {tag}, measured on {measured_on}"
+    return f"threshold set {tag} of the operator: error rates in the report of its calibration"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scoring.engine.detector import EngineDetector
+from scoring.engine.detector import EngineDetector, of_threshold_set
 from scoring.engine.loading import libraries, refuse_changed
 from scoring.interface import UNCALIBRATED
 from scoring.pair.settings import Measure, PairSettings, pair_identity
@@ -31,7 +31,7 @@ class PairDetector(EngineDetector["PairReading"]):
         """As `EngineDetector`, by `measure`."""
         super().__init__(engine, base, thresholds)
         self.measure: Measure = measure
-        self.warning = pair_warning(self.identity)
+        self.warning = pair_warning(self.identity, thresholds.measured_on if thresholds else "")
 
     def number(self, reading: PairReading) -> float:
         return reading.binoculars if self.measure == "binoculars" else reading.fast_detectgpt
@@ -57,14 +57,14 @@ def load_pair_engine(settings: PairSettings) -> PairEngine:
     return PairEngine(models, settings, reload=reload, suspects=default_file(identity))
 
 
-def pair_warning(identity: str) -> str:
-    """The warning shown with every score of the pair detector `identity`."""
+def pair_warning(identity: str, measured_on: str = "") -> str:
+    """The warning shown with every score of the pair detector `identity`; `measured_on` is of its threshold set."""
     measure, pair, number_format, tokens, tag = identity.split("/")
     said = f"{_TITLES[measure]} on {pair.partition('@')[0]} in {number_format}, English prose, first {tokens} tokens"
     if tag == UNCALIBRATED:
         return f"{said}; no threshold: its scores are not flags, and error rates are unknown for this pair"
     if tag not in _PUBLISHED:
-        return f"{said}; threshold set {tag} of the operator: error rates in the report of its calibration"
+        return f"{said}; {of_threshold_set(tag, measured_on)}"
     flagged, sensitivity, short = _PUBLISHED[tag]
     return (
         f"{said}; published threshold {tag}, for the original weights, which a folder's name does not prove: of pages"

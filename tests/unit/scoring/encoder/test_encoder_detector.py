@@ -68,7 +68,7 @@ def test_identity_is_known_without_torch_and_is_one(encoders: dict[tuple[str, bo
 
 
 def test_the_warning_says_what_is_unknown() -> None:
-    """Without thresholds the warning says to calibrate; with some it points to their report."""
+    """Without thresholds the warning says to calibrate; with some it says what they were measured on, if known."""
     base = "encoder/desklib@01234567/float32/768x"
     assert encoder_warning(f"{base}1/uncalibrated") == (
         "the sequence classifier desklib in float32, first 768 tokens; no threshold: its scores are not flags;"
@@ -77,6 +77,9 @@ def test_the_warning_says_what_is_unknown() -> None:
     assert encoder_warning(f"{base}2/mine-01234567") == (
         "the sequence classifier desklib in float32, first 2 windows of 768 tokens; threshold set mine-01234567 of the"
         " operator: error rates in the report of its calibration"
+    )
+    assert encoder_warning(f"{base}1/mine-01234567", "9 human and 9 LLM texts").endswith(
+        "; threshold set mine-01234567, measured on 9 human and 9 LLM texts"
     )
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scoring.errors import BadThresholds, UnknownThresholds
 from scoring.lite_ngram.detector import LiteNgram
-from scoring.sites.sprt import SprtParams
+from scoring.sites.sprt import SprtParams, fewest_pages
 from scoring.thresholds.threshold_set import (
     Curve,
     ThresholdSet,
@@ -22,6 +22,7 @@ from scoring.thresholds.threshold_set import (
     write_thresholds,
 )
 from tests.support.pages.prose import PROSE
+from tests.support.paths import DOCS
 
 FALCON = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512"
 LITE = "lite-ngram/3929d2d2"
@@ -178,3 +179,29 @@ def test_lite_ngram_keeps_its_identity_and_takes_another_set() -> None:
     (flagged,) = other.score([PROSE * 6])
     assert other.identity == f"{base}/{strict.tag}" != own.identity
     assert flagged == msgspec.structs.replace(plain, flag=True)
+
+
+def test_words_about_a_set_change_neither_its_digest_nor_an_older_one() -> None:
+    """`measured_on` is for people: with any of it the digest is the one that sets had before the field existed."""
+    assert one().digest == one(measured_on="4 texts").digest == "e7c42015"
+
+
+@pytest.mark.parametrize(
+    ("file", "base"),
+    [
+        ("fast-detectgpt-falcon.json", "fast-detectgpt/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512"),
+        ("desklib-v1.01.json", "encoder/ai-text-detector-v1.01@0a1b2c3d/float32/768x1"),
+    ],
+)
+def test_the_sets_in_the_docs_hold_for_one_model_that_the_operator_names(tmp_path: Path, file: str, base: str) -> None:
+    """A set in docs/thresholds is refused for every model until its detector is one; then it judges sites."""
+    path = DOCS / "thresholds" / file
+    with pytest.raises(BadThresholds, match="not of"):
+        load_thresholds(str(path), base)
+    mine = tmp_path / file
+    write_thresholds(mine, msgspec.structs.replace(read_thresholds(path), detector=base))
+    chosen = load_thresholds(str(mine), base)
+    assert chosen.site_test is not None and max(fewest_pages(chosen.site_test)) <= 20
+    assert "1,944 human and 438 LLM texts of 69 sites" in chosen.measured_on
+    with pytest.raises(BadThresholds, match="not of"):
+        load_thresholds(str(mine), base.replace("0a1b2c3d", "0a1b2c3e"))
