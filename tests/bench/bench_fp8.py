@@ -110,8 +110,8 @@ def scores_of(models: Sequence[Any], form: str, documents: Documents) -> Scores:
 
 def ranks(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
     """Spearman's rank correlation of numbers without ties."""
-    placed = [np.argsort(np.argsort(numbers)) for numbers in (one, other)]
-    return float(np.corrcoef(*placed)[0, 1])
+    placed, others = (np.argsort(np.argsort(numbers)) for numbers in (one, other))
+    return float(np.corrcoef(placed, others)[0, 1])
 
 
 if __name__ == "__main__":
