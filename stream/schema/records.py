@@ -14,6 +14,7 @@ import msgspec
 from stream.log.contract import Message
 from stream.log.errors import BadRecord, SchemaTooNew
 from stream.schema import topics
+from stream.schema.dates import PageDates
 from stream.schema.vocabulary import FetchOutcome, SiteClass
 
 
@@ -101,6 +102,7 @@ class Features(Record, frozen=True, kw_only=True):
     structure: list[float | None] = []  # in the order of filters.structure.names.MEASURES; empty = not parsed
     template_lines: bytes = b""  # marks lines of `text`, see filters.duplicates.lines.pack_marks
     segments: list[Segments] | None = None  # None = of an older epoch
+    dates: PageDates | None = None  # None = not parsed, or of an older epoch
 
 
 class RuleOutcome(msgspec.Struct, array_like=True, frozen=True):
