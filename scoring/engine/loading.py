@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import torch
 
 Loaded = TypeVar("Loaded")
+FP8_CAPABILITY = (9, 0)
 _FULL = ("out of memory", "can't allocate memory", "cublas_status_alloc_failed")
 
 
@@ -56,7 +57,7 @@ def device_errors(*, on_card: bool) -> Iterator[None]:
 
 
 def device_of(settings: EngineSettings, libtorch: Any) -> torch.device:
-    """The device of `settings`. Raises NoDevice for a card that torch does not see."""
+    """The device of `settings`. Raises NoDevice for a card that torch does not see, or that lacks the number format."""
     device: torch.device = libtorch.device(settings.device)
     if device.type == "cuda":
         cards = libtorch.cuda.device_count() if libtorch.cuda.is_available() else 0
@@ -65,7 +66,26 @@ def device_of(settings: EngineSettings, libtorch: Any) -> torch.device:
                 f"{settings.table}.device is {settings.device!r} and torch sees {cards} CUDA cards: mend the driver,"
                 ' name another card, or set device = "cpu" with small models'
             )
+    if settings.number_format == "fp8":
+        _refuse_without_fp8(settings, device, libtorch)
     return device
+
+
+def _refuse_without_fp8(settings: EngineSettings, device: torch.device, libtorch: Any) -> None:
+    """Raises NoDevice if `device`, or this torch, does not multiply in FP8 by rows."""
+    have = f"{device} is no CUDA card"
+    if device.type == "cuda":
+        capability = libtorch.cuda.get_device_capability(device)
+        have = f"{libtorch.cuda.get_device_name(device)} has {'.'.join(map(str, capability))}"
+        if capability >= FP8_CAPABILITY:
+            have = ""
+    if not hasattr(libtorch.nn.functional, "scaled_mm"):
+        have = f"torch {libtorch.__version__} is older"
+    if have:
+        raise NoDevice(
+            f'{settings.table}.dtype is "fp8", which needs a card of compute capability 9.0 (Hopper) or later and torch'
+            f' 2.10 or later; {have}: set dtype = "" for the usual number format'
+        )
 
 
 def load_tokenizer(name: str, folder: Path) -> Any:

@@ -15,7 +15,7 @@ from scoring.lite_ngram.words import LONGEST_CHARS, LONGEST_WORDS, MIN_FUNCTION_
 
 RULES = f"2 {LONGEST_CHARS} {LONGEST_WORDS} {MIN_FUNCTION_WORDS_PER_100}"
 """Part of an identity. Its first number is the version of the rules in scoring/engine/tokens.py."""
-NumberFormat = Literal["bfloat16", "float32"]
+NumberFormat = Literal["bfloat16", "float32", "fp8"]
 _DEVICE = re.compile(r"cpu|cuda(:\d{1,3})?")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 

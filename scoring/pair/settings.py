@@ -38,8 +38,10 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Branch, tag or commit of the performer at the hub; empty: the main branch. A folder has none."""
     device: str = "cuda"
     """Where the models run: cuda, cuda:1 … or cpu (small models only)."""
-    dtype: Literal["", "bfloat16", "float32"] = ""
-    """Number format of weights and activations; empty: bfloat16 on cuda, float32 on cpu. Part of the identity."""
+    dtype: Literal["", "bfloat16", "float32", "fp8"] = ""
+    """Number format of weights and activations; empty: bfloat16 on cuda, float32 on cpu; fp8: the matrix products of
+    the bodies in 8 bits and the rest in bfloat16, on cards of compute capability 9.0 (Hopper) or later. Part of the
+    identity."""
     max_tokens: Annotated[int, msgspec.Meta(ge=2, le=2048)] = 512
     """Tokens of a window, special ones included. Part of the identity."""
     windows: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
