@@ -22,8 +22,8 @@ RUN = 3
 _KEPT = 6  # runs of a pattern
 _FEW = 24  # patterns that are tried without a look at their runs
 FILED_CAP = 3000  # patterns whose runs are looked up for a URL
-WORK_CAP = 1_000_000  # of the patterns tried: their characters times those of the URL, and
-_TRIED = 2000  # for each pattern of any length,
+WORK_CAP = 1_000_000  # of the patterns tried: the characters of the longest piece times those of the URL, and
+_TRIED = 2000  # for each pattern,
 _PIECE = 400  # and for each of its pieces
 
 TOO_COSTLY = RobotsRule(0, allow=False, pattern="")
@@ -64,7 +64,8 @@ class WildcardIndex:
                 break
             if pattern.octets - pattern.text.count("*") > len(target) + 1:
                 continue
-            work += _TRIED + _PIECE * pattern.text.count("*") + pattern.octets * len(target)
+            pieces = pattern.text.split("*")
+            work += _TRIED + _PIECE * len(pieces) + max(map(len, pieces)) * len(target)
             if work > WORK_CAP:
                 return TOO_COSTLY
             if pattern.matches(target):

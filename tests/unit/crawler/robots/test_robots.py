@@ -197,12 +197,12 @@ def test_no_robots_txt_stops_the_crawler(text: bytes, allowed: bool) -> None:
 
 def test_the_work_of_a_match_is_bounded() -> None:
     """Where a file makes many patterns look like matches, few are tried, and the URL is disallowed; others are not."""
-    tried: list[int] = []
+    tried: list[PathPattern] = []
     with pytest.MonkeyPatch.context() as patch:
         matches = PathPattern.matches
 
         def counted(pattern: PathPattern, target: str) -> bool:
-            tried.append(pattern.octets * len(target))
+            tried.append(pattern)
             return matches(pattern, target)
 
         patch.setattr(PathPattern, "matches", counted)
@@ -212,7 +212,7 @@ def test_the_work_of_a_match_is_bounded() -> None:
             assert explain(text, "farmwatch", url).why is DecisionReason.TOO_COSTLY
             assert RobotsRules(text, "farmwatch").allows("https://a.example/robots.txt")
             assert RobotsRules(text, "farmwatch").allows("https://a.example/a-page")
-    assert 0 < sum(tried) <= 2 * 2 * WORK_CAP
+    assert 0 < len(tried) < WORK_CAP // 1000
 
 
 _pieces = st.sampled_from(["/", "a", "ab", "shop", "/filter", "-red", "?sort=", "=x", "%C3%A4"])
