@@ -59,6 +59,7 @@ def judge_and_text(
         judged_at=now_ms,
         run=run,
         first_at=features.first_at,
+        dates=features.dates,
     )
     return verdict, text
 
