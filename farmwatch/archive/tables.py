@@ -61,7 +61,10 @@ def columns_of_table(what: What, html_cap_bytes: int) -> list[Column[Any]]:
             html: Column[Page] = Column("html", "text", lambda page: html_of(page, html_cap_bytes))
             return [*columns_of(Page, "body", "headers", id={"name": "fetch_id"}), html]
         case "verdicts":
-            return [*columns_of(Verdict, "dates", id={"name": "fetch_id"}), *date_columns(attrgetter("dates"))]
+            return [
+                *columns_of(Verdict, "dates", "published", id={"name": "fetch_id"}),
+                *date_columns(attrgetter("dates")),
+            ]
         case "scores":
             return columns_of(Score, "id")
         case "sites":
