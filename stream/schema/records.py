@@ -163,6 +163,14 @@ class Score(Record, frozen=True, kw_only=True):
     tokens: int = 0
     fetched_at: int = 0
     scored_at: int = 0
+    windows: int = 0  # that the detector read, see TextScore; 0 = one without windows, or an older record
+    windows_flagged: int | None = None
+    windows_spread: float | None = None
+
+    @property
+    def flagged_windows(self) -> float | None:
+        """Share of the windows with a flag."""
+        return None if self.windows_flagged is None or not self.windows else self.windows_flagged / self.windows
 
 
 class SiteState(Record, frozen=True, kw_only=True):
