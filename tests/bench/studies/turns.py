@@ -38,7 +38,7 @@ class Draw(NamedTuple):
 
     def from_one(self, sites: Sequence[Floats], number: int) -> Floats:
         """Scores of pages of one of these sites."""
-        return self.rng.choice(sites[self.rng.integers(len(sites))], number)
+        return self.rng.choice(sites[int(self.rng.integers(len(sites)))], number)
 
 
 Halves = tuple[Floats, Floats]  # the scores before and since
@@ -55,7 +55,7 @@ def unchanged_llm(draw: Draw, n: int) -> Halves:
 
 
 def other_writer(draw: Draw, n: int) -> Halves:
-    before, since = draw.rng.choice(len(draw.human), 2, replace=False)
+    before, since = draw.rng.choice(len(draw.human), 2, replace=False).tolist()
     return draw.rng.choice(draw.human[before], n), draw.rng.choice(draw.human[since], n)
 
 
