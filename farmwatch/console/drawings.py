@@ -114,7 +114,8 @@ def _timeline(data: Data) -> Markup:
         flag, look = _FLAGS[article["flag"]]
         said = f"{article['published']}: {percent(article['p_llm'])} {flag}"
         articles.append(Dated(date.fromisoformat(article["published"]), article["p_llm"], said, look))
-    return timeline(f"Articles of {data['site']['site']} by date", articles, CHATGPT, "release of ChatGPT")
+    words = "release of ChatGPT" + ("; the site turned" if data["site"]["turned"] else "")
+    return timeline(f"Articles of {data['site']['site']} by date", articles, CHATGPT, words)
 
 
 def _shares(data: Data) -> Markup:

@@ -213,6 +213,12 @@ class SiteState(Record, frozen=True, kw_only=True):
     control_flagged: int = 0
     declared_scored: int = 0  # those declared older without a day of change
     declared_flagged: int = 0
+    before_scored: int = 0  # texts of before ChatGPT and since, by trusted days: see `scoring.sites.turn`
+    before_flagged: int = 0
+    since_scored: int = 0
+    since_flagged: int = 0
+    turn_p: float | None = None  # of its test of a change; None: too few texts, or the flags did not change
+    quarters: dict[str, list[int]] = {}  # quarter of publication, such as 2021-Q3 -> scored and flagged texts
 
 
 class Template(Record, frozen=True, kw_only=True):
