@@ -54,6 +54,9 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Follow the links of pages."""
     stop_when_decided: bool = True
     """False: a decision on the site does not stop it (reproducible runs)."""
+    follow_turns: bool = False
+    """True: a site with articles from before ChatGPT and since, by trusted dates, is decided only with
+    tally.enough_articles of them, which shows whether it turned (`farmwatch sites --turned`)."""
 
     refetch_fetched_s: Seconds = 2_592_000.0
     """Seconds after which a fetched page is requested again, with If-None-Match and If-Modified-Since; the sitemaps

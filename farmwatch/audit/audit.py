@@ -4,10 +4,10 @@ Each hit is fetched or refused with a reason. Each fetched page has one features
 verdict (for each ruleset that judged it). Each article has one score or one reason. Each site has one row that follows
 exactly from its hits, verdicts and scores. The rate is that of these rows.
 
-A record that a stage has not read yet is `waiting`; one that retention removed is `expired`; a row that depends on
-expired records is `unprovable`; a dead letter of the stage is a reason. Anything else is broken. A record that
-retention removed before a stage read it is lost. A retry of a dead letter waits until its stage has read it; then the
-letter is no reason any more.
+A record that a stage has not read yet is `waiting`, and so is one whose result may be in flight; one that retention
+removed is `expired`; a row that depends on expired records is `unprovable`; a dead letter of the stage is a reason.
+Anything else is broken. A record that retention removed before a stage read it is lost. A retry of a dead letter waits
+until its stage has read it; then the letter is no reason any more.
 
 A live JUDGE requests a score for each article that has none, so an article without either is broken. A replay requests
 scores only while SCORE runs its detector, so an article of a replay (its verdict has a header) may be `unscored`. The
@@ -269,6 +269,9 @@ class _Partition:
             state = "done"
         elif evidence is not None and evidence.is_unread(self.reader, self.scope.names.verdicts):
             state = "waiting"
+        elif check.fault and self.reader.is_in_flight(self.scope.names.sites):
+            state = "waiting"
+            self.report.waiting["tally"] += 1
         elif not check.fault:
             state = "unprovable"
         elif site in self.reader.given_up:
@@ -295,6 +298,9 @@ class _Partition:
             step.done += 1
         elif kept.timestamp_ms < self.reader.kept_since(downstream):
             step.expired += 1
+        elif self.reader.is_in_flight(downstream):
+            step.waiting += 1
+            self.report.waiting[stage] += 1
         else:
             self._break(step.name, kept.record, f"nothing in {downstream}")
 

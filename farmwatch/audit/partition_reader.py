@@ -29,7 +29,7 @@ from stream.processing.heartbeat import is_heartbeat
 from stream.processing.stage import BY_REPLAY
 from stream.processing.topic_reader import dead_letters_of
 from stream.schema.records import SiteState, read
-from stream.schema.topics import DEAD_LETTERS, all_topics
+from stream.schema.topics import DEAD_LETTERS, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, all_topics
 
 NEVER_MS = 2**63 - 1
 _COMPACTED = frozenset(topic.name for topic in all_topics(1, "") if topic.cleanup is Policy.COMPACT)
@@ -53,6 +53,9 @@ class PartitionReader:
             for group in (scope.groups.get(stage, stage),)
             for topic in topics
         }
+        # asked after the offsets: what was written with them is then visible or in flight
+        results = {PAGES, SCORE_REQUESTS, REPLAY_REQUESTS, SCORES, *scope.names} & log.topics().keys()
+        self._in_flight = {topic for topic in results if log.in_flight(topic)[partition]}
         letters = self._letters()
         of_records = [letter for letter in letters if not letter.expired]
         self._dead = {(letter.stage, letter.topic, letter.offset) for letter in of_records}
@@ -110,6 +113,10 @@ class PartitionReader:
     def is_unread(self, stage: str, topic: str, offset: int) -> bool:
         """Whether the stage has not committed this offset."""
         return offset >= self._committed[stage, topic]
+
+    def is_in_flight(self, topic: str) -> bool:
+        """Whether the partition of this topic of results has records that could not be read yet."""
+        return topic in self._in_flight
 
     def is_dead(self, stage: str, topic: str, offset: int) -> bool:
         """Whether the stage dead-lettered this record."""

@@ -1,8 +1,9 @@
 """Waits until the crawl has ended and the live run has processed every record.
 
-The proof: read the end offsets of all topics, check that every group has passed them and that the frontier is empty,
-and read the end offsets again. If they are the same, nothing can change any more: a stage commits records only when
-they are processed. The check is slow on Kafka, so it runs only when no topic has grown since the last check.
+The proof: read the end offsets of all topics, check that every group has passed them, that the frontier is empty and
+that no record is in flight, and read the end offsets again. If they are the same, nothing can change any more: a stage
+commits records only when they are processed. The check is slow on Kafka, so it runs only when no topic has grown since
+the last check.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def wait_until_quiescent(
         ends = _ends(log, reads)
         if ends and ends == before and sum(ends[HITS]) > 0:
             frontier = frontier_left(log, partitions)
-            if frontier.active == 0 and passed.by_all(ends, reads) and _ends(log, reads) == ends:
+            at_rest = frontier.active == 0 and passed.by_all(ends, reads) and not _in_flight(log)
+            if at_rest and _ends(log, reads) == ends:
                 return frontier
         before = ends
         waiting = {group: lag_of(log, group, reads) for group in reads} if ends else {}
@@ -105,6 +107,10 @@ class _EndsPassed:
                 return False
             self._empty.add(key)
         return True
+
+
+def _in_flight(log: Log) -> bool:
+    return any(any(log.in_flight(topic)) for topic in log.topics())
 
 
 def _ends(log: Log, reads: Reads) -> Ends:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import closing
+from datetime import date
 from pathlib import Path
 
 import msgspec
@@ -28,10 +29,11 @@ from filters.rules.judgement import judge_and_text
 from filters.rules.ruleset import Ruleset, load_ruleset
 from filters.segments.names import SegmentKind
 from filters.settings import MeasureSettings
-from filters.site_memory.measurer import own_segments_of, quality_of
+from filters.site_memory.measurer import own_segments_of, quality_of, site_dates_of
 from filters.site_memory.memory import Likeness, SiteMemory
 from filters.site_memory.rows import NoState
 from filters.structure import names as structure_names
+from stream.schema.dates import PageDates, Precision
 from stream.schema.records import Features, Segments, Verdict
 from stream.schema.vocabulary import KEPT
 from stream.text.toml import as_toml
@@ -69,6 +71,23 @@ class SegmentsLine(msgspec.Struct, kw_only=True):
     repetition: float | None = None
 
 
+class DateLine(msgspec.Struct, kw_only=True):
+    """A date that a page states; `day` is the first of a month or a year."""
+
+    day: date
+    precision: Precision = Precision.DAY
+    source: str = ""
+
+
+class DatesLine(msgspec.Struct, kw_only=True):
+    """When a page was published and last changed, as in the features record."""
+
+    published: DateLine | None = None
+    modified: DateLine | None = None
+    agreeing: int = 0
+    flags: list[str] = []
+
+
 class FeaturesLine(msgspec.Struct, kw_only=True):
     """Output of `measure`, input of `judge`. `quality`: text -> measure -> value, see `filters.quality.names`.
 
@@ -88,6 +107,7 @@ class FeaturesLine(msgspec.Struct, kw_only=True):
     blocks: list[Block] = []
     template_lines: list[int] = []
     segments: list[SegmentsLine] | None = None
+    dates: DatesLine | None = None
     feature_epoch: str = ""
 
 
@@ -177,6 +197,7 @@ def _features_line(
             SegmentsLine(**{**msgspec.structs.asdict(of_kind), "without": marked_lines(of_kind.without)})
             for of_kind in own_segments_of(measured, likeness, tokenizer)
         ],
+        dates=dates_line(site_dates_of(measured, likeness)),
         feature_epoch=epoch,
     )
 
@@ -256,6 +277,7 @@ def features_of(line: FeaturesLine) -> Features:
         structure=[line.structure.get(name) for name in structure_names.MEASURES] if line.structure else [],
         template_lines=_marks("template_lines", line.template_lines, line.text),
         segments=segments,
+        dates=msgspec.convert(line.dates, PageDates, from_attributes=True) if line.dates else None,
     )
 
 
@@ -266,6 +288,11 @@ def _marks(name: str, numbers: Sequence[int], text: str) -> bytes:
     marks = np.zeros(lines, np.bool_)
     marks[list(numbers)] = True
     return pack_marks(marks)
+
+
+def dates_line(dates: PageDates | None) -> DatesLine | None:
+    """The dates of a features record as objects."""
+    return msgspec.convert(dates, DatesLine, from_attributes=True) if dates else None
 
 
 def structure_by_name(values: Sequence[float | None]) -> dict[str, float | None]:

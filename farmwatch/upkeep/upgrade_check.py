@@ -24,6 +24,7 @@ from scoring.detectors.registry import load_detectors
 from scoring.rates.direct_share import direct_share
 from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
+from stream.schema.dates import DateFlag, PageDates
 from stream.schema.records import Features, Page, Segments
 from stream.schema.topics import PAGES
 from stream.schema.vocabulary import KEPT
@@ -59,7 +60,10 @@ def check_upgrade(log: Log, config: Config, pages: int) -> UpgradeCheck:
     live = find_rules(log, config)
     newest = list(newest_pages(log, live.names.features, pages))
     with closing(ExtractionPool(config.measure)) as pool:
-        raw = [RawPage(page.final_url or page.url, page.encoding, page.body) for page, _ in newest]
+        raw = [
+            RawPage(page.final_url or page.url, page.encoding, page.body, fetched_at=page.fetched_at)
+            for page, _ in newest
+        ]
         measured = pool.map(raw)
     tokenizer = config.measure.tokenizer
     pairs = [(old, measured_again(old, new, tokenizer)) for (_, old), new in zip(newest, measured, strict=True)]
@@ -126,6 +130,7 @@ def measured_again(old: Features, new: PageMeasures, tokenizer: str) -> Features
         measures={**new.measures, **likeness},
         template_lines=template_lines,
         segments=segments,
+        dates=new.dates,
     )
 
 
@@ -144,6 +149,8 @@ def differing(old: Features, new: Features) -> Iterator[str]:
     for name in ("blocks", "extract_path", "extract_error", "structure"):
         if not _same(getattr(old, name), getattr(new, name)):
             yield name
+    if old.dates is not None and _of_page(old.dates) != new.dates:
+        yield "dates"
     if old.segments is not None and old.segments != new.segments:
         yield "segments"
     for name in sorted({*old.measures, *new.measures}):
@@ -152,6 +159,11 @@ def differing(old: Features, new: Features) -> Iterator[str]:
     for part in sorted({*old.quality, *new.quality}):
         if not _same(old.quality.get(part, []), new.quality.get(part, [])):
             yield f"quality of {part}"
+
+
+def _of_page(dates: PageDates) -> PageDates:
+    """The dates without the flag of a site, which a page alone does not have."""
+    return msgspec.structs.replace(dates, flags=[flag for flag in dates.flags if flag != DateFlag.SITE_DAY])
 
 
 def _same(one: object, other: object) -> bool:

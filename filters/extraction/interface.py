@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # it imports lxml
+    from filters.dates.page_dates import Candidates
     from filters.segments.records import RecordTexts
 
 RETRY_LINK_CODE_SHARE = 0.2
@@ -47,7 +48,7 @@ class Extraction:
     `filters.structure.tag_paths`. `expected_f1`: of the text of the extractor `blocks`, also if another text was kept.
     `first_article`: probability that the first text of the extractor `auto` is an article, also if another text was
     kept. `quality`: of the text, if it was measured. `is_cut`: only the first part of the page was read. `records`:
-    posts, comments, teasers, … of the whole page.
+    posts, comments, teasers, … of the whole page. `dates`: all that the page states; None = it was not parsed.
     """
 
     text: str = ""
@@ -64,6 +65,7 @@ class Extraction:
     quality: dict[str, list[float | None]] = field(default_factory=dict)
     is_cut: bool = False
     records: Sequence[RecordTexts] = ()
+    dates: Candidates | None = None
 
 
 Extractor = Callable[[str, Any], Extraction]

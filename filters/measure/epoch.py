@@ -22,8 +22,8 @@ from filters.measure.golden import OUTPUTS, VERIFIED, golden_outputs
 from filters.settings import SITE_CAPS, MeasureSettings
 from stream.text.user_errors import FarmwatchError
 
-MEASURES_VERSION = 7
-"""Version of this package's code; raise it with every change of text, blocks, segments or measures, or a new one."""
+MEASURES_VERSION = 8
+"""Version of this package's code; raise it with every change of what features say of a page, and with a new part."""
 
 _SETTINGS = ("extractor", "max_html_bytes", "max_elements", "tokenizer")
 _CONSTANTS = {

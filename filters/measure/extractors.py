@@ -12,6 +12,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+from filters.dates.page_dates import Candidates
 from filters.extraction.interface import ExtractError, Extraction, Extractor
 from filters.extraction.page_guards import html_of, refused
 from filters.settings import MeasureSettings
@@ -84,11 +85,12 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
     """Main text, structure and lines of a page: text, or bytes in a charset. Raises MissingExtra, BadModel."""
     from lxml import etree  # import only in workers
 
+    from filters.dates.candidates import candidates
     from filters.extraction.html_tree import ParseFailed, parse, readable
     from filters.extraction.pruning import prune
     from filters.measure.article_first import article_or_other
     from filters.segments.records import RecordTexts, records_of
-    from filters.structure.measures import structure_measures
+    from filters.structure.measures import by_tag, structure_measures
     from filters.structure.page_lines import (
         characters_of,
         marked_text,
@@ -108,6 +110,7 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
     structure: Measures = {}
     lines: set[str] = set()
     template = b""
+    dates: Candidates | None = None
     records: Sequence[RecordTexts] = ()
     try:
         tree = parse(html)
@@ -116,7 +119,9 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
         if without_marks(elements, marked):
             marked = marked_text(tree)
         visible = visible_part(marked)
-        structure = structure_measures(elements, visible, html, url)
+        of = by_tag(elements)
+        structure = structure_measures(elements, of, visible, html, url)
+        dates = candidates(elements, of, html, url)
         characters = characters_of(marked)
         lines = page_lines(characters if visible is marked else characters_of(visible))
         template = template_sketch(elements)
@@ -137,4 +142,6 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
         extracted = Extraction(error=ExtractError.TOO_LARGE, tried=extracted.tried)
     if extracted.text and not any(map(str.isalpha, extracted.text)):
         extracted = Extraction(error=ExtractError.NO_TEXT, tried=extracted.tried)
-    return replace(extracted, structure=structure, lines=lines, template=template, records=records, is_cut=is_cut)
+    return replace(
+        extracted, structure=structure, lines=lines, template=template, records=records, is_cut=is_cut, dates=dates
+    )

@@ -12,6 +12,7 @@ import numpy as np
 import xxhash
 import zstandard
 
+from filters.dates.page_dates import dates_of
 from filters.duplicates.chunker import Chunks, chunk
 from filters.duplicates.lines import Lines, lines_of
 from filters.duplicates.shingles import Outline, outline
@@ -27,7 +28,9 @@ from filters.quality.names import TextName
 from filters.segments.names import SegmentKind
 from filters.segments.segments import record_lines, segments_of
 from filters.settings import SITE_CAPS, MeasureSettings
+from stream.schema.dates import PageDates
 from stream.schema.records import Segments
+from stream.text.times import day_at
 
 Measure = float | str | None
 
@@ -46,6 +49,7 @@ class RawPage(msgspec.Struct, array_like=True, frozen=True):
     body: bytes
     status: int = 200
     headers: dict[str, str] = {}  # names in lower case
+    fetched_at: int = 0  # ms; 0 = unknown
 
 
 class PageMeasures(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
@@ -75,6 +79,7 @@ class PageMeasures(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     lines: Lines = Lines()
     template: bytes = b""  # sketch, see `filters.structure.tag_paths`
     segments: list[Segments] = []  # with the lines that earlier pages have
+    dates: PageDates | None = None  # without the flag of a site; None = not parsed
 
     def chunks(self) -> Chunks:
         return Chunks(np.frombuffer(self.chunk_ids, "<u8"), np.frombuffer(self.chunk_lengths, "<u2"))
@@ -86,7 +91,7 @@ def measure_raw(page: RawPage, settings: MeasureSettings) -> PageMeasures:
         html = inflated(page.body, settings.max_html_bytes + 1) if page.body else b""
     except zstandard.ZstdError:
         return failed(page.url, ExtractError.FAILED)
-    return measure(page.url, html, page.encoding, settings, page.status, page.headers)
+    return measure(page.url, html, page.encoding, settings, page.status, page.headers, page.fetched_at)
 
 
 def inflated(body: bytes, most_bytes: int) -> bytes:
@@ -104,14 +109,18 @@ def measure(
     settings: MeasureSettings,
     status: int = 200,
     headers: Mapping[str, str] = NO_HEADERS,
+    fetched_at: int = 0,
 ) -> PageMeasures:
-    """Extract and measure an answer; `headers` have names in lower case. Raises MissingExtra."""
+    """Extract and measure an answer; names of `headers` in lower case, `fetched_at` in ms. Raises MissingExtra."""
     no_page = reason_of(status, headers, page, encoding) or "ok"
     extracted = extract(page, encoding, settings, url)
     some: dict[str, Measure] = {"html_cut": 1.0} if extracted.is_cut else {}
+    dates = None
+    if extracted.dates is not None:
+        dates = dates_of(extracted.dates, day_at(fetched_at) if fetched_at else None)
     if extracted.error:
         text = "" if extracted.error == ExtractError.NO_TEXT else None
-        without = failed(url, extracted.error, extracted.tried, in_order(extracted.structure, text))
+        without = failed(url, extracted.error, extracted.tried, in_order(extracted.structure, text), dates)
         without.measures["no_page"] = no_page
         without.measures.update(some)
         return without
@@ -162,12 +171,20 @@ def measure(
         lines=lines_of(extracted.text, extracted.lines, SITE_CAPS.lines_per_site, record_lines(segments)),
         template=extracted.template,
         segments=segments,
+        dates=dates,
     )
 
 
-def failed(url: str, error: str, tried: tuple[str, ...] = (), structure: Sequence[float | None] = ()) -> PageMeasures:
+def failed(
+    url: str,
+    error: str,
+    tried: tuple[str, ...] = (),
+    structure: Sequence[float | None] = (),
+    dates: PageDates | None = None,
+) -> PageMeasures:
     """The measures of a page without a main text."""
-    return PageMeasures(error=str(error), tried=tried, measures={"url_path": url_path(url)}, structure=list(structure))
+    of_url: dict[str, Measure] = {"url_path": url_path(url)}
+    return PageMeasures(error=str(error), tried=tried, measures=of_url, structure=list(structure), dates=dates)
 
 
 def url_path(url: str) -> str | None:

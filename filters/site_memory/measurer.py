@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import xxhash
 import zstandard
@@ -16,6 +17,7 @@ from filters.quality.names import TextName
 from filters.settings import SITE_CAPS, MeasureSettings, SiteCaps
 from filters.site_memory.memory import Likeness, SiteMemory
 from filters.site_memory.rows import NoState
+from stream.schema.dates import DateFlag, PageDates
 from stream.schema.records import Features, Page, Segments
 
 
@@ -43,7 +45,16 @@ def features_of(
         structure=measured.structure,
         template_lines=likeness.template_lines,
         segments=own_segments_of(measured, likeness, tokenizer),
+        dates=site_dates_of(measured, likeness),
     )
+
+
+def site_dates_of(measured: PageMeasures, likeness: Likeness) -> PageDates | None:
+    """The dates of a page with the flag that only its site can tell."""
+    dates = measured.dates
+    if dates is None or not likeness.is_site_day:
+        return dates
+    return msgspec.structs.replace(dates, flags=[*dates.flags, DateFlag.SITE_DAY.value])
 
 
 def own_segments_of(measured: PageMeasures, likeness: Likeness, tokenizer: str) -> list[Segments]:
@@ -77,10 +88,11 @@ class Measurer:
         """Measure a page; `html` is text, or bytes in `encoding`. `page_id` defaults to a digest of the URL."""
         page_id = page_id or xxhash.xxh3_128_hexdigest(url.encode())
         if self._pool is None:
-            measured = measure(url, html, encoding, self._settings)
+            measured = measure(url, html, encoding, self._settings, fetched_at=fetched_at)
         else:
             body, charset = (html.encode("utf-8", "replace"), "utf-8") if isinstance(html, str) else (html, encoding)
-            measured = self._pool.map([RawPage(url, charset, zstandard.ZstdCompressor(level=1).compress(body))])[0]
+            stored = zstandard.ZstdCompressor(level=1).compress(body)
+            measured = self._pool.map([RawPage(url, charset, stored, fetched_at=fetched_at)])[0]
         likeness = self._memory.of(NoState(), 0, site, page_id, measured)
         page = Page(id=page_id, site=site, page_id=page_id, url=url, fetched_at=fetched_at)
         return features_of(page, measured, likeness, self.epoch, self._settings.tokenizer, now_ms=0)

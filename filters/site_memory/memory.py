@@ -9,6 +9,8 @@
   text or elsewhere (`filters.duplicates.lines`); unknown before the third page with text.
 - `known_main`, `known_records`: the lines of the main text, and of the records, that an earlier page has.
 - `simhash_distance`: fewest bits in which the page's simhash differs from an earlier page's.
+- `is_site_day`: the page's day of publication is by a weak source, which gives it to at least 4 pages and half of those
+  up to this one: rather the day of the site than of a page.
 - `template_id`: the page's template (`filters.structure.tag_paths`), that whose oldest page is most similar or a new
   one, as 16 hexadecimal digits; unknown for pages of few tags, and beyond 50 templates.
 
@@ -37,9 +39,10 @@ from filters.measure.page_measures import PageMeasures
 from filters.settings import SITE_CAPS, SiteCaps
 from filters.site_memory.pages import SitePages
 from filters.site_memory.rows import HEAD, Kind, SiteKeyedState, StoredPage, read_rows, row_key, row_value
+from stream.schema.dates import DECLARED, PageDates
 
 _CACHED_BYTES = 200_000_000
-_MARKS = ("template_lines", "known_main", "known_records")
+_NO_MEASURES = ("template_lines", "known_main", "known_records", "is_site_day")
 
 
 class Likeness(NamedTuple):
@@ -56,9 +59,10 @@ class Likeness(NamedTuple):
     template_id: str | None = None
     known_main: bytes = b""
     known_records: bytes = b""
+    is_site_day: bool = False
 
     def measures(self) -> dict[str, float | str | None]:
-        return {name: value for name, value in self._asdict().items() if name not in _MARKS}
+        return {name: value for name, value in self._asdict().items() if name not in _NO_MEASURES}
 
 
 class SiteMemory:
@@ -91,6 +95,7 @@ class SiteMemory:
         outline: Outline,
         lines: Lines = Lines(),  # noqa: B008  # it never changes
         template: bytes = b"",
+        weak_day: int = 0,
     ) -> Likeness:
         """Compare a page with its site and store it. If the state is not committed, call `drop`."""
         if not len(chunks.ids) or not outline.shingle_count:
@@ -109,6 +114,7 @@ class SiteMemory:
         row = self._row(memory.order_of(page_id), chunks, outline, lines)
         if template_id:
             row.head["template"], row.head["template_sketch"] = template_id, np.frombuffer(template, np.uint8)
+        row.head["weak_day"] = weak_day
         changed: set[int] = set()
         for kind, cap in self._caps.items():
             row, lost = memory.make_room(index, row, kind, cap)
@@ -125,6 +131,7 @@ class SiteMemory:
             _name(template_id) if template_id else None,
             memory.known(index, "lines", np.frombuffer(lines.main, "<u4")).tobytes(),
             memory.known(index, "lines", np.frombuffer(lines.records, "<u4")).tobytes(),
+            memory.is_site_day(index, weak_day),
         )
         if (value := row_value(row)) != row_before:
             memory.put(page_id, row)
@@ -138,7 +145,8 @@ class SiteMemory:
         if measured.error in UNFINISHED:
             return Likeness()
         outline, lines, template = measured.outline, measured.lines, measured.template
-        return self.compare(state, partition, site, page_id, measured.chunks(), outline, lines, template)
+        weak_day = _weak_day(measured.dates)
+        return self.compare(state, partition, site, page_id, measured.chunks(), outline, lines, template, weak_day)
 
     def templates(self, state: SiteKeyedState, partition: int, site: str) -> set[str]:
         """The templates of a site's pages."""
@@ -172,7 +180,7 @@ class SiteMemory:
         held = np.frombuffer(lines.page, "<u4")[: self._caps["lines"]]
         counts = len(ids), len(shingles), len(held), outline.shingle_count
         head = np.zeros(1, HEAD)
-        head[0] = (order, *counts, outline.simhash, np.frombuffer(outline.sketch, "<u4"), 0, 0)
+        head[0] = (order, *counts, outline.simhash, np.frombuffer(outline.sketch, "<u4"), 0, 0, 0)
         return StoredPage(head, {"chunks": ids, "shingles": shingles, "lines": held})
 
     def _site(self, state: SiteKeyedState, partition: int, site: str) -> SitePages:
@@ -188,6 +196,11 @@ class SiteMemory:
         while self._cached > self._cached_cap and next(iter(self._sites)) != kept:
             _, memory = self._sites.popitem(last=False)
             self._cached -= memory.size_bytes
+
+
+def _weak_day(dates: PageDates | None) -> int:
+    of = dates.published if dates else None
+    return of.day.toordinal() if of and of.source not in DECLARED else 0
 
 
 def _name(template: int) -> str:

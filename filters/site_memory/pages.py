@@ -16,6 +16,7 @@ from filters.structure.tag_paths import PLACES, SAME_TEMPLATE
 
 _PAGE_BYTES = 300  # of a page id and its entry in a dict
 _SITE_BYTES = 1_500  # of the objects of a site
+_SITE_DAY_PAGES, _SITE_DAY_SHARE = 4, 0.5  # of a site's pages with one weak day, which dates the site
 _TEMPLATES = 50  # of a site; pages of further ones have none, so that a site of random pages does not fill the log
 
 
@@ -111,6 +112,11 @@ class SitePages:
         if not len(earlier):
             return None
         return float(np.min(np.bitwise_count(earlier ^ row.head["simhash"])))
+
+    def is_site_day(self, index: int, day: int) -> bool:
+        """Whether a page's weak day is that of enough pages up to an index, the page included."""
+        same = 1 + int(np.count_nonzero(self.heads["weak_day"][:index] == day))
+        return day > 0 and same >= _SITE_DAY_PAGES and same >= _SITE_DAY_SHARE * (index + 1)
 
     def template(self, sketch: bytes) -> int:
         """The template of a page with this sketch; 0 = none. Each known template is represented by its oldest page."""

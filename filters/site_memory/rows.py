@@ -25,6 +25,7 @@ HEAD = np.dtype(
         ("sketch", "<u4", (PERMUTATIONS,)),
         ("template", "<u8"),  # its id; 0 = none
         ("template_sketch", "u1", (PLACES,)),
+        ("weak_day", "<i4"),  # its day of publication by a weak source, counted from the year 1; 0 = none
     ]
 )
 _SCAN_ROWS = 1_000

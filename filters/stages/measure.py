@@ -70,7 +70,9 @@ class MeasureStage(Stage):
         """Measure the fetched pages of a batch in the worker processes; None for the others."""
         is_fetched = [isinstance(page, Page) and page.outcome == FetchOutcome.FETCHED for page in records]
         raw = [  # the content belongs to the final URL of the redirects
-            RawPage(page.final_url or page.url, page.encoding, page.body, page.status or 200, page.headers)
+            RawPage(
+                page.final_url or page.url, page.encoding, page.body, page.status or 200, page.headers, page.fetched_at
+            )
             for page in compress(records, is_fetched)
         ]
         results = iter(self._pool.map(raw))

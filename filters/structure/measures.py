@@ -15,6 +15,7 @@ from typing import Any
 
 from lxml import etree
 
+from filters.dates.candidates import OTHER_META, PUBLISHED_META
 from filters.structure.names import BLANKS, TAG_RATIOS, Measures
 from filters.structure.page_lines import visible_bytes
 from filters.structure.page_url import url_measures
@@ -28,13 +29,7 @@ _NAMED_CHARS = 300  # from the name of an attribute to the word in its value
 _WORD = re.compile(r"\w+")
 _text = partial(etree.tostring, method="text", encoding="unicode", with_tail=False)
 _data = partial(etree.tostring, method="text", encoding="utf-8", with_tail=False)
-_DATES = frozenset(
-    {
-        *("article:published", "article:published_time", "citation_publication_date", "date", "datepublished"),
-        *("dc.date", "dc.date.issued", "dcterms.created", "dcterms.date", "og:article:published_time"),
-        *("parsely-pub-date", "pubdate", "publication_date", "publishdate", "sailthru.date"),
-    }
-)
+_DATES = PUBLISHED_META.union(OTHER_META)
 _AUTHORS = ("article:author", "author", "byl", "citation_author", "dc.creator", "parsely-author")
 _JSONLD_DATES = ('"datePublished"', '"dateCreated"', '"uploadDate"')
 _JSONLD_TYPES = re.compile(r'"@type"\s*:\s*("[^"]{1,80}"|\[[^]]{1,400}\])')  # searched: much JSON-LD is invalid
@@ -52,11 +47,18 @@ _KINDS = {
 _TYPES = {name: frozenset(types.split()) for name, types in _KINDS.items()}
 
 
-def structure_measures(elements: Sequence[Any], visible: bytes, html: str, url: str) -> Measures:
-    """Name -> value of a page's measures, but `main_share`; `elements` in order, `visible` text. The tree stays."""
+def by_tag(elements: Sequence[Any]) -> Mapping[str, Sequence[Any]]:
+    """Tag -> its elements, in order; none of a tag that the page lacks."""
     of: defaultdict[str, list[Any]] = defaultdict(list)
     for element in elements:
         of[element.tag].append(element)
+    return of
+
+
+def structure_measures(
+    elements: Sequence[Any], of: Mapping[str, Sequence[Any]], visible: bytes, html: str, url: str
+) -> Measures:
+    """Name -> value of a page's measures, but `main_share`; `elements` in order and `of` a tag. The tree stays."""
     size = visible_bytes(visible)
     bytes_of = partial(_bytes_of, most=size, most_read=len(html))
     records, hidden = _records_and_hidden(elements, of)

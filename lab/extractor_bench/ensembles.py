@@ -49,7 +49,8 @@ ENSEMBLES = [*(Ensemble(votes, FIVE) for votes in (2, 3, 4)), *(Ensemble(votes, 
 def nodes_in(texts: Sequence[str], leaves: Sequence[str]) -> list[Bools]:
     """For each text, whether it has each text node: its words, letters and digits, in a row."""
     wanted = [_as_words(leaf) for leaf in leaves]
-    return [np.array([leaf in text for leaf in wanted], bool) for text in map(_as_words, texts)]
+    found = [{leaf: leaf in text for leaf in {*wanted}} for text in map(_as_words, texts)]
+    return [np.array([has[leaf] for leaf in wanted], bool) for has in found]
 
 
 def _as_words(text: str) -> str:

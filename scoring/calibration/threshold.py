@@ -82,6 +82,7 @@ def calibrate(scores: LabelledScores, name: str, fpr: float) -> tuple[ThresholdS
         llm_below=scores.llm_below,
         curve=curve,
         site_test=site_test,
+        measured_on=measured_on(scores),
     )
     report = CalibrationReport(
         thresholds=chosen,
@@ -102,6 +103,13 @@ def calibrate(scores: LabelledScores, name: str, fpr: float) -> tuple[ThresholdS
         about_sites=about_sites,
     )
     return chosen, report.rounded()
+
+
+def measured_on(scores: LabelledScores) -> str:
+    """The texts in words, such as "1,944 human and 438 LLM texts of 69 sites"."""
+    llm = int(scores.llm.sum())
+    sites = f" of {len({*filter(None, scores.sites)}):,} sites" if scores.knows_sites else ""
+    return f"{len(scores.llm) - llm:,} human and {llm:,} LLM texts{sites}"
 
 
 def needed_human_texts(fpr: float) -> int:

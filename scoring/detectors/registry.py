@@ -53,7 +53,7 @@ def _pair(measure: Measure, *, llm_below: bool) -> DetectorKind:
         base = pair_identity(settings.pair, measure)
         thresholds = _thresholds(measure, settings, base)
         identity = f"{base}/{UNCALIBRATED if thresholds is None else thresholds.tag}"
-        return identity, pair_warning(identity)
+        return identity, pair_warning(identity, thresholds.measured_on if thresholds else "")
 
     def load(settings: ScoreSettings, engine: Callable[[], PairEngine]) -> PairDetector:
         base = pair_identity(settings.pair, measure)
@@ -67,7 +67,7 @@ def _describe_encoder(settings: ScoreSettings) -> tuple[str, str]:
     base = encoder_identity(settings.encoder)
     thresholds = _thresholds("encoder", settings, base)
     identity = f"{base}/{UNCALIBRATED if thresholds is None else thresholds.tag}"
-    return identity, encoder_warning(identity)
+    return identity, encoder_warning(identity, thresholds.measured_on if thresholds else "")
 
 
 def _load_encoder(settings: ScoreSettings, _: object = None) -> EncoderDetector:

@@ -6,6 +6,7 @@ Linear layers in fp32 go through oneDNN, see `onednn_linear`, and GPT-2's GELU, 
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,18 +17,34 @@ def widen_linears(body: nn.Module) -> int:
     """Replace the fp32 linear layers of `body` on an x86 CPU by WideLinear; returns their number, elsewhere 0."""
     if not onednn_multiplies():
         return 0
+
+    def widened(weight: Tensor, bias: Tensor | None) -> nn.Module | None:
+        fits = weight.dtype == torch.float32 and weight.device.type == "cpu"
+        return WideLinear(weight, bias) if fits else None
+
+    for parent in list(body.modules()):
+        for name, layer in list(parent.named_children()):
+            if type(layer).__name__ == "NewGELUActivation":
+                setattr(parent, name, nn.GELU(approximate="tanh"))
+    return replace_linears(body, widened)
+
+
+def replace_linears(body: nn.Module, make: Callable[[Tensor, Tensor | None], nn.Module | None]) -> int:
+    """Replace the linear layers of `body` by what `make` returns for weight [out, in] and bias; None = keep the layer.
+
+    Returns the number of layers that were replaced.
+    """
     count = 0
     for parent in list(body.modules()):
         for name, layer in list(parent.named_children()):
-            # the weights [out, in] of a plain linear layer; GPT-2 calls its own Conv1D and keeps them transposed
+            # GPT-2 calls its own Conv1D, whose weights are transposed
             weight: Any = layer.weight if isinstance(layer, nn.Linear) else None
             if type(layer).__name__ == "Conv1D":
                 weight = layer.weight.T
-            if weight is not None and weight.dtype == torch.float32 and weight.device.type == "cpu":
-                setattr(parent, name, WideLinear(weight, layer.bias))  # type: ignore[arg-type]
+            made = None if weight is None else make(weight, layer.bias)  # type: ignore[arg-type]
+            if made is not None:
+                setattr(parent, name, made)
                 count += 1
-            elif type(layer).__name__ == "NewGELUActivation":
-                setattr(parent, name, nn.GELU(approximate="tanh"))
     return count
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scoring.engine.settings import EngineSettings
 from scoring.errors import DeviceLost, NoDevice, OutOfDeviceMemory, UnsupportedModel
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     import torch
 
+Loaded = TypeVar("Loaded")
+FP8_CAPABILITY = (9, 0)
 _FULL = ("out of memory", "can't allocate memory", "cublas_status_alloc_failed")
 
 
@@ -55,7 +57,7 @@ def device_errors(*, on_card: bool) -> Iterator[None]:
 
 
 def device_of(settings: EngineSettings, libtorch: Any) -> torch.device:
-    """The device of `settings`. Raises NoDevice for a card that torch does not see."""
+    """The device of `settings`. Raises NoDevice for a card that torch does not see, or that lacks the number format."""
     device: torch.device = libtorch.device(settings.device)
     if device.type == "cuda":
         cards = libtorch.cuda.device_count() if libtorch.cuda.is_available() else 0
@@ -64,7 +66,26 @@ def device_of(settings: EngineSettings, libtorch: Any) -> torch.device:
                 f"{settings.table}.device is {settings.device!r} and torch sees {cards} CUDA cards: mend the driver,"
                 ' name another card, or set device = "cpu" with small models'
             )
+    if settings.number_format == "fp8":
+        _refuse_without_fp8(settings, device, libtorch)
     return device
+
+
+def _refuse_without_fp8(settings: EngineSettings, device: torch.device, libtorch: Any) -> None:
+    """Raises NoDevice if `device`, or this torch, does not multiply in FP8 by rows."""
+    have = f"{device} is no CUDA card"
+    if device.type == "cuda":
+        capability = libtorch.cuda.get_device_capability(device)
+        have = f"{libtorch.cuda.get_device_name(device)} has {'.'.join(map(str, capability))}"
+        if capability >= FP8_CAPABILITY:
+            have = ""
+    if not hasattr(libtorch.nn.functional, "scaled_mm"):
+        have = f"torch {libtorch.__version__} is older"
+    if have:
+        raise NoDevice(
+            f'{settings.table}.dtype is "fp8", which needs a card of compute capability 9.0 (Hopper) or later and torch'
+            f' 2.10 or later; {have}: set dtype = "" for the usual number format'
+        )
 
 
 def load_tokenizer(name: str, folder: Path) -> Any:
@@ -144,10 +165,16 @@ def refuse_positions(name: str, settings: EngineSettings, positions: int | None)
         raise UnsupportedModel(f"{name} knows {positions} positions: set {settings.table}.max_tokens to at most that")
 
 
-def refuse_changed(identity: str, found: str) -> None:
-    """Raises UnsupportedModel if the files of a model that is to be loaded again make another identity."""
-    if found != identity:
-        raise UnsupportedModel("the files of the models have changed since the start: start this process anew")
+def unchanged(load: Callable[[], Loaded], identify: Callable[[], str]) -> Callable[[], Loaded]:
+    """`load` for a second time; it raises UnsupportedModel if the files of the models have changed since now."""
+    identity = identify()
+
+    def load_again() -> Loaded:
+        if identify() != identity:
+            raise UnsupportedModel("the files of the models have changed since the start: start this process anew")
+        return load()
+
+    return load_again
 
 
 def error_line(error: BaseException) -> str:

@@ -15,7 +15,7 @@ from scoring.lite_ngram.words import LONGEST_CHARS, LONGEST_WORDS, MIN_FUNCTION_
 
 RULES = f"2 {LONGEST_CHARS} {LONGEST_WORDS} {MIN_FUNCTION_WORDS_PER_100}"
 """Part of an identity. Its first number is the version of the rules in scoring/engine/tokens.py."""
-NumberFormat = Literal["bfloat16", "float32"]
+NumberFormat = Literal["bfloat16", "float32", "fp8"]
 _DEVICE = re.compile(r"cpu|cuda(:\d{1,3})?")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -81,6 +81,12 @@ def text_digits(settings: TextRules, folders: Sequence[Path], more: str = "", te
     """
     rules = f"min_tokens={settings.min_tokens} english_only={settings.english_only} rules={text_rules}{more}"
     return fingerprint(folders, rules)[:8]
+
+
+def cut_in_words(cut: str) -> str:
+    """What is read of a text, by the part TOKENS or TOKENSxWINDOWS of an identity."""
+    tokens, _, windows = cut.partition("x")
+    return f"first {tokens} tokens" if windows in ("", "1") else f"first {windows} windows of {tokens} tokens"
 
 
 def short_name(model: str) -> str:

@@ -114,7 +114,7 @@ def _load(name: str, folder: Path, device: torch.device, settings: PairSettings,
     from scoring.pair.vocabulary_pass import Head
 
     weight_files(folder)
-    dtype = getattr(torch, settings.number_format)
+    dtype = torch.bfloat16 if settings.number_format == "fp8" else getattr(torch, settings.number_format)
     model, loading = from_folder(transformers.AutoModelForCausalLM.from_pretrained, name, folder, dtype=dtype)
     if absent := sorted(loading["missing_keys"]):  # transformers would use random numbers instead
         raise UnsupportedModel(
@@ -123,6 +123,10 @@ def _load(name: str, folder: Path, device: torch.device, settings: PairSettings,
     with fits(name, device, settings.number_format):
         model = model.eval().requires_grad_(False).to(device)
         _check(name, model, settings, largest_id)
+        if settings.number_format == "fp8":
+            from scoring.engine.fp8 import shrink_linears
+
+            shrink_linears(model.base_model)
     output = model.get_output_embeddings()
     return LanguageModel(name, fast_body(model.base_model), Head(output.weight, output.bias))
 

@@ -26,6 +26,8 @@ class JudgedPage(Record, frozen=True, kw_only=True):
     text_digest: str
     fetched_at: int
     first_at: int
+    published: str
+    age: str
 
 
 class FirstArticle(msgspec.Struct, array_like=True, frozen=True):
@@ -49,6 +51,8 @@ class PageEntry(msgspec.Struct, array_like=True, frozen=True):
     digest: str = ""  # of the ruleset
     evidence: FirstArticle | None = None
     by_segments: bool = False
+    age: str = ""  # PageAge
+    published: str = ""  # trusted day of publication
 
 
 class TextFlag(msgspec.Struct, array_like=True, frozen=True):

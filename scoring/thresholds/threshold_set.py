@@ -54,6 +54,7 @@ class ThresholdSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     curve: Curve | None = None  # p_llm from the score; None = no p_llm of its own
     site_test: SprtParams | None = None  # measured on labelled sites; None = the detector's default
     published: bool = False  # True: came with the detector, not measured by the operator
+    measured_on: str = ""  # the texts behind the numbers, in words; "" = unknown
 
     def __post_init__(self) -> None:
         if not valid_name(self.name):
@@ -69,7 +70,9 @@ class ThresholdSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     @property
     def digest(self) -> str:
         """SHA-256 of everything that changes a flag, a probability or a site verdict; 8 hex digits."""
-        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()[:8]
+        numbers = msgspec.to_builtins(self)
+        del numbers["measured_on"]
+        return hashlib.sha256(msgspec.json.encode(numbers)).hexdigest()[:8]
 
     @property
     def tag(self) -> str:

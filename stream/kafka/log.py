@@ -150,6 +150,12 @@ class KafkaLog:
         offsets = self._site.admin.stable_end(partitions)
         return [offsets[at] for at in partitions]
 
+    def in_flight(self, topic: str) -> list[bool]:
+        """See `Log.in_flight`: records of a transaction that is open, or whose markers are not all written."""
+        partitions = self._site.at(topic)
+        written = self._site.admin.written_end(partitions)  # before the end: it may grow meanwhile
+        return [end < written[at] for at, end in zip(partitions, self.end(topic), strict=True)]
+
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
         partitions = self._site.at(topic)
         ends = self.end(topic)

@@ -238,6 +238,13 @@ class Log(Protocol):
     def end(self, topic: str) -> list[int]:
         """Offset after the last visible record, per partition."""
 
+    def in_flight(self, topic: str) -> list[bool]:
+        """Whether a partition holds records that are not visible yet.
+
+        On Kafka the offsets of a commit may be visible before its records: a reader that takes offsets first must not
+        conclude from a missing record while its partition is in flight.
+        """
+
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
         """First offset with a timestamp >= time_ms, per partition (the end if none); timestamps may be out of order."""
 

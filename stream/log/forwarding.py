@@ -103,6 +103,9 @@ class ForwardingLog:
     def end(self, topic: str) -> list[int]:
         return self._log.end(topic)
 
+    def in_flight(self, topic: str) -> list[bool]:
+        return self._log.in_flight(topic)
+
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
         return self._log.offset_at(topic, time_ms)
 

@@ -14,6 +14,7 @@ import msgspec
 from stream.log.contract import Message
 from stream.log.errors import BadRecord, SchemaTooNew
 from stream.schema import topics
+from stream.schema.dates import PageDates
 from stream.schema.vocabulary import FetchOutcome, SiteClass
 
 
@@ -101,6 +102,7 @@ class Features(Record, frozen=True, kw_only=True):
     structure: list[float | None] = []  # in the order of filters.structure.names.MEASURES; empty = not parsed
     template_lines: bytes = b""  # marks lines of `text`, see filters.duplicates.lines.pack_marks
     segments: list[Segments] | None = None  # None = of an older epoch
+    dates: PageDates | None = None  # None = not parsed, or of an older epoch
 
 
 class RuleOutcome(msgspec.Struct, array_like=True, frozen=True):
@@ -131,6 +133,9 @@ class Verdict(Record, frozen=True, kw_only=True):
     judged_at: int = 0
     run: str = "live"
     first_at: int = 0  # as in Page
+    published: str = ""  # trusted day of publication, such as 2021-05-01; "" = none
+    age: str = ""  # PageAge
+    dates: PageDates | None = None  # as in Features
 
 
 class ScoreRequest(Record, frozen=True, kw_only=True):
@@ -159,6 +164,14 @@ class Score(Record, frozen=True, kw_only=True):
     tokens: int = 0
     fetched_at: int = 0
     scored_at: int = 0
+    windows: int = 0  # that the detector read, see TextScore; 0 = one without windows, or an older record
+    windows_flagged: int | None = None
+    windows_spread: float | None = None
+
+    @property
+    def flagged_windows(self) -> float | None:
+        """Share of the windows with a flag."""
+        return None if self.windows_flagged is None or not self.windows else self.windows_flagged / self.windows
 
 
 class SiteState(Record, frozen=True, kw_only=True):
@@ -196,6 +209,16 @@ class SiteState(Record, frozen=True, kw_only=True):
     epoch: str = ""  # feature epoch of its pages; "" = an older row, or no page
     former: SiteState | None = None  # the row of the term before, while it has a verdict and this row has none
     through_segments: int = 0  # scored articles whose evidence is of their segments
+    control_scored: int = 0  # of the scored articles, the control pages: see `stream.schema.page_age`
+    control_flagged: int = 0
+    declared_scored: int = 0  # those declared older without a day of change
+    declared_flagged: int = 0
+    before_scored: int = 0  # texts of before ChatGPT and since, by trusted days: see `scoring.sites.turn`
+    before_flagged: int = 0
+    since_scored: int = 0
+    since_flagged: int = 0
+    turn_p: float | None = None  # of its test of a change; None: too few texts, or the flags did not change
+    quarters: dict[str, list[int]] = {}  # quarter of publication, such as 2021-Q3 -> scored and flagged texts
 
 
 class Template(Record, frozen=True, kw_only=True):
@@ -203,6 +226,16 @@ class Template(Record, frozen=True, kw_only=True):
 
     url: str  # of that page
     sketch: bytes  # see filters.structure.tag_paths
+
+
+class Sitemaps(Record, frozen=True, kw_only=True):
+    """What the sitemaps of a site list, as last read. `id` is the site. A lower bound: some files may be unread."""
+
+    urls: int  # on the site's own host and port, in the files that were read; two files may list the same
+    files_read: int
+    files_listed: int  # known, those that were read included
+    months: dict[str, int] = {}  # "2024-05" -> URLs whose `lastmod` is in this month
+    read_at: int = 0
 
 
 class RatePoint(Record, frozen=True, kw_only=True):
@@ -297,6 +330,7 @@ _KINDS: dict[str, type[Record]] = {
     topics.RATES: RatePoint,
     topics.DECISIONS: Decision,
     topics.TEMPLATES: Template,
+    topics.SITEMAPS: Sitemaps,
 }
 
 

@@ -22,6 +22,7 @@ _ISO = re.compile(rf"{_DAY}(?:[Tt ]\d[\d:.,]*(?:[Zz]|[+-]\d[\d:]*)?)?", re.ASCII
 _SINCE_1970 = re.compile(r"(\d{9,10}|\d{12,13})(?:\.(\d+))?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+_LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
 _SHOWN = 40  # characters of a value that an error shows
 
 
@@ -55,6 +56,11 @@ def read_day(text: str, now_ms: int, *, may_come: bool = False) -> date:
 def day_ms(day: date) -> int:
     """Milliseconds since 1970 at the start of a day, UTC."""
     return (datetime(day.year, day.month, day.day, tzinfo=UTC) - _EPOCH) // _MILLISECOND
+
+
+def day_at(at_ms: int) -> date:
+    """The day of a time, UTC; of a time beyond the calendar its last day."""
+    return (_EPOCH + min(at_ms, _LAST_MS) * _MILLISECOND).date()
 
 
 def is_day(text: str) -> bool:

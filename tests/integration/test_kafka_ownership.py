@@ -109,4 +109,5 @@ def test_what_a_dead_process_left_open_holds_nobody_up(world: KafkaWorld) -> Non
     for _ in range(2):
         assert log.committed("g", "in") == [2]
         assert log.end("in") == end
+        assert log.in_flight("in") == [True]
     assert len(list(log.read("in", 0))) == 5

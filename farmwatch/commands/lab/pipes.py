@@ -22,8 +22,8 @@ def measure(files: Files = None, /, *, jobs: Jobs = 0, common: Configured = JUST
     Out: {url, site, page_id, text, extract: {path, error}, measures: {name: value}, quality: {text: {name: value}},
     structure: {name: value}, blocks: [[kind, characters, link characters, code characters]], template_lines: [number of
     a line of the text, from 0], segments: [{kind, path, texts, without: [number of a line], words, language,
-    language_probability, repetition}], feature_epoch}. Pages of a site are taken in the order given, so measures that
-    compare them, template lines and segments are those of a live run.
+    language_probability, repetition}], dates, feature_epoch}. Pages of a site are taken in the order given, so measures
+    that compare them, template lines and segments are those of a live run.
     """
     from farmwatch.pipes.lines import measure_lines
 
@@ -63,8 +63,8 @@ def score(
     """Texts to scores. In: {id, text[, site, url]}.
 
     Out: {id, detector, score, p_llm, flag, abstain, tokens} and the given site and url, a line per text and detector;
-    flag is null if a detector abstains, or has no thresholds (see `farmwatch lab detectors`). Language models run in
-    one process, whatever --jobs says.
+    flag is null if a detector abstains, or has no thresholds (see `farmwatch lab detectors`). Language models add
+    windows, windows_flagged and windows_spread, and run in one process, whatever --jobs says.
     """
     from farmwatch.pipes.score_lines import score_lines
 

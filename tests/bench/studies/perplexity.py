@@ -37,7 +37,7 @@ from filters.quality.sentences import count_sentences
 from filters.rules.judgement import judge_and_text
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
-from lab.extractor_bench.edit_distance import edit_distance
+from lab.extractor_bench.edit_distance import edit_distances
 from lab.extractor_bench.pages import read_pages
 from lab.extractor_bench.runs import run_tool
 from lab.lm.calibration import CURVE
@@ -208,7 +208,7 @@ def print_pair(pages: int) -> None:
         heads = [head(text, TOKENS) for text in texts]
         distinct = list(dict.fromkeys(heads))
         results = dict(zip(distinct, engine.read(distinct), strict=True))
-        return [result if isinstance(result := results[of], PairReading) else None for of in heads]
+        return [result[0] if isinstance(result := results[of], list) else None for of in heads]
 
     rows, texts = list(json_lines(data_root() / "data" / "texts" / "dev.jsonl.zst")), sorted(main_texts(1))
     for drawn in (rows, texts):
@@ -337,7 +337,7 @@ def draw(alike: Mapping[str, NDArray[np.float64]]) -> None:
 def likeness(text: str, gold: str) -> float:
     """1 - Levenshtein's distance of the words / words of the longer text."""
     ours, theirs = text.split(), gold.split()
-    return 1 - edit_distance(ours, theirs) / max(len(ours), len(theirs), 1)
+    return 1 - edit_distances(theirs, [ours])[0] / max(len(ours), len(theirs), 1)
 
 
 def _print_line(*cells: object) -> None:

@@ -29,6 +29,7 @@ def test_a_topic_made_later_works_at_once_in_other_processes(world: World) -> No
     member.commit(Commit([record("later", 1, "k", "committed")]))
     assert [values(world.log.read("later", p)) for p in range(2)] == [["appended"], ["committed"]]
     assert other.end("verdicts.run-1") == [0, 0]
+    wait_until(lambda: other.in_flight("later") == [False, False], "the last commit to be visible in all partitions")
     late = world.join("later", group="late", store="tally.run-1", log=other)
     assert sorted(values(drain(late, 2))) == ["appended", "committed"]
 

@@ -122,6 +122,27 @@ def test_sitemaps_are_read_before_links_are_followed() -> None:
     assert [page.found_by for page in site.pages] == ["hit", "sitemap", "link", "link"]
 
 
+def test_the_urls_in_the_sitemaps_of_a_site_are_counted() -> None:
+    """After each file: the site's own URLs so far, the files with entries of those known, and the months of changes."""
+    site = begun("hit", robots=b"Sitemap: http://a.test/index.xml", page_budget=4)
+    site.step()
+    site.step(sitemap=SitemapFile(files=("http://a.test/s1.xml", "http://a.test/s2.xml")))
+    pages = ("http://a.test/1", "http://a.test/2", "http://a.test/tag/x")
+    files = [site.step(sitemap=SitemapFile(pages=pages, months={"2024-05": 2})) for _ in range(2)]
+    assert {file.url[-6:] for file in files} == {"s1.xml", "s2.xml"}
+    counts = [(row.urls, row.files_read, row.files_listed, row.months) for row in site.sitemaps]
+    assert counts == [(0, 1, 3, {}), (3, 2, 3, {"2024-05": 2}), (6, 3, 3, {"2024-05": 4})]
+    assert {(row.id, row.site) for row in site.sitemaps} == {("a.test", "a.test")}
+
+
+def test_a_site_without_sitemaps_has_no_count() -> None:
+    """A file that cannot be had, or has no entry, is not counted."""
+    site = begun("hit")
+    site.step()
+    assert site.step(**status(404)).kind is RequestKind.SITEMAP
+    assert site.sitemaps == []
+
+
 def test_a_sitemap_that_could_not_be_had_is_asked_for_once_more() -> None:
     """A sitemap is retried after one failure; after the second it is skipped and the next one is read."""
     site = begun("hit", robots=b"Sitemap: http://a.test/1.xml\nSitemap: http://a.test/2.xml", page_budget=3)

@@ -11,7 +11,7 @@ from farmwatch.daemon.quiescence import NotQuiescent, wait_until_quiescent
 from replay.runs.topology import READS
 from stream.log.contract import Commit, Output, StateChange
 from stream.memory.log import MemoryLog
-from stream.schema.topics import FRONTIER_STORE, HITS, PAGES, all_topics
+from stream.schema.topics import FRONTIER_STORE, HITS, PAGES, SITES, all_topics
 
 
 class _Log(MemoryLog):
@@ -21,9 +21,13 @@ class _Log(MemoryLog):
         super().__init__()
         self.markers = 0
         self.late: list[Output] = []
+        self.holds = False
 
     def end(self, topic: str) -> list[int]:
         return [offset + self.markers for offset in super().end(topic)]
+
+    def in_flight(self, topic: str) -> list[bool]:
+        return [self.holds and topic == SITES for _ in super().in_flight(topic)]
 
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
         if self.late:
@@ -131,3 +135,17 @@ def test_a_record_that_arrives_during_the_check_is_waited_for(log: _Log) -> None
     log.late = [Output(PAGES, 0, b"s", b"v")]
     with pytest.raises(NotQuiescent, match="measure 1"):
         _wait(log, _Clock())
+
+
+def test_records_in_flight_are_waited_for(log: _Log) -> None:
+    """Offsets that all groups have passed prove nothing while the result of a commit is not visible."""
+    log.holds = True
+    with pytest.raises(NotQuiescent):
+        _wait(log, _Clock())
+
+    def arrive() -> None:
+        log.holds = False
+
+    clock = _Clock(arrive)
+    _wait(log, clock)
+    assert clock.now > 0

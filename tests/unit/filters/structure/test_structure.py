@@ -28,7 +28,8 @@ SHARES = {name for name in MEASURES if name.endswith("_share")} | {"h1_in_title"
 
 def measured(html: str, url: str = "") -> Measures:
     tree = parse(html)
-    return structure.structure_measures(list(tree.iter()), visible_text(tree), html, url)
+    elements = list(tree.iter())
+    return structure.structure_measures(elements, structure.by_tag(elements), visible_text(tree), html, url)
 
 
 def jsonld(data: str) -> str:
@@ -200,7 +201,8 @@ def test_any_page_has_measures_in_their_ranges(html: str, url: str) -> None:
     except ParseFailed:
         return
     before = etree.tostring(tree)
-    _bounded(structure.structure_measures(list(tree.iter()), visible_text(tree), html, url))
+    elements = list(tree.iter())
+    _bounded(structure.structure_measures(elements, structure.by_tag(elements), visible_text(tree), html, url))
     assert etree.tostring(tree) == before
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.extractor_bench.edit_distance import edit_distance
+from lab.extractor_bench.edit_distance import edit_distances
 from lab.extractor_bench.metrics import MOST_WORDS, Scores, scores_of
 from lab.extractor_bench.union_lcs import union_hits
 
@@ -65,19 +65,23 @@ def test_the_checks_of_the_thesis() -> None:
 
 def test_each_line_of_a_text_adds_to_the_union() -> None:
     """The example of the paper: w1 w2 and w1 w3 w5 are in w1 w2 w3 w4 w5, together four of its words."""
-    assert union_hits([["1", "2", "3", "4", "5"]], [["1", "2", "6", "7", "8"], ["1", "3", "8", "9", "5"]]) == 4
+    assert union_hits([["1", "2", "3", "4", "5"]], [[["1", "2", "6", "7", "8"], ["1", "3", "8", "9", "5"]]]) == [4]
 
 
-@given(LINES, LINES)
-def test_the_bits_find_the_union_that_a_plain_table_finds(reference: list[list[str]], text: list[list[str]]) -> None:
-    """For any lines."""
-    assert union_hits(reference, text) == plain_union(reference, text)
+@given(LINES, st.lists(LINES, max_size=4))
+def test_the_bits_find_the_unions_that_plain_tables_find(
+    reference: list[list[str]], texts: list[list[list[str]]]
+) -> None:
+    """For any lines of several texts, with words that the reference lacks."""
+    assert union_hits(reference, texts) == [plain_union(reference, text) for text in texts]
 
 
-@given(WORDS, WORDS)
-def test_the_bits_find_the_distance_that_a_plain_table_finds(first: list[str], second: list[str]) -> None:
-    """For any words; the distance is symmetric."""
-    assert edit_distance(first, second) == edit_distance(second, first) == plain_distance(first, second)
+@given(WORDS, st.lists(WORDS, max_size=4))
+def test_the_bits_find_the_distances_that_plain_tables_find(reference: list[str], texts: list[list[str]]) -> None:
+    """For any words of several texts; the distance is symmetric."""
+    found = edit_distances(reference, texts)
+    assert found == [plain_distance(reference, text) for text in texts]
+    assert found == [edit_distances(text, [reference])[0] for text in texts]
 
 
 @given(TEXTS)

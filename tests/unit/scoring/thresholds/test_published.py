@@ -14,7 +14,7 @@ from scoring.detectors.registry import load_detectors, threshold_set_of
 from scoring.detectors.settings import ScoreSettings
 from scoring.errors import BadThresholds, UnknownThresholds
 from scoring.lite_ngram.detector import LiteNgram
-from scoring.sites.sprt import SprtParams
+from scoring.sites.sprt import SprtParams, fewest_pages
 from scoring.thresholds.threshold_set import (
     Curve,
     ThresholdSet,
@@ -24,6 +24,7 @@ from scoring.thresholds.threshold_set import (
     write_thresholds,
 )
 from tests.support.pages.prose import PROSE
+from tests.support.paths import DOCS
 
 FALCON = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512"
 LITE = "lite-ngram/3929d2d2"
@@ -197,3 +198,29 @@ def test_lite_ngram_has_a_careful_set() -> None:
         load_detectors(ScoreSettings(thresholds={"lite-ngram": "low-fpr"}))
     with pytest.raises(UnknownThresholds):  # scores of other weights have no such set here
         threshold_set_of(settings, "lite-ngram/00000000/careful")
+
+
+def test_words_about_a_set_change_neither_its_digest_nor_an_older_one() -> None:
+    """`measured_on` is for people: with any of it the digest is the one that sets had before the field existed."""
+    assert one().digest == one(measured_on="4 texts").digest == "e7c42015"
+
+
+@pytest.mark.parametrize(
+    ("file", "base"),
+    [
+        ("fast-detectgpt-falcon.json", "fast-detectgpt/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512"),
+        ("desklib-v1.01.json", "encoder/ai-text-detector-v1.01@0a1b2c3d/float32/768x1"),
+    ],
+)
+def test_the_sets_in_the_docs_hold_for_one_model_that_the_operator_names(tmp_path: Path, file: str, base: str) -> None:
+    """A set in docs/thresholds is refused for every model until its detector is one; then it judges sites."""
+    path = DOCS / "thresholds" / file
+    with pytest.raises(BadThresholds, match="not of"):
+        load_thresholds(str(path), base)
+    mine = tmp_path / file
+    write_thresholds(mine, msgspec.structs.replace(read_thresholds(path), detector=base))
+    chosen = load_thresholds(str(mine), base)
+    assert chosen.site_test is not None and max(fewest_pages(chosen.site_test)) <= 20
+    assert "1,944 human and 438 LLM texts of 69 sites" in chosen.measured_on
+    with pytest.raises(BadThresholds, match="not of"):
+        load_thresholds(str(mine), base.replace("0a1b2c3d", "0a1b2c3e"))
