@@ -24,6 +24,9 @@ class TextScore(msgspec.Struct, frozen=True, kw_only=True):
     flag: bool | None = None  # True = looks like a language model's text
     abstain: str = ""  # a word: too_short, too_long, few_function_words, …; "" = not abstained
     tokens: int = 0  # tokens that the detector read
+    windows: int = 0  # windows that a language model read, see scoring.engine.tokens; 0 = a detector without windows
+    windows_flagged: int | None = None  # of these, alone beyond the threshold; None = no threshold
+    windows_spread: float | None = None  # standard deviation of their scores, weighted by tokens; None below two
 
 
 class DetectorCounts(msgspec.Struct, frozen=True, kw_only=True):

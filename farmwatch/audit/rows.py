@@ -45,7 +45,8 @@ _COMPARED = tuple(name for name in SiteState.__struct_fields__ if name != "v")
 _HITS_FIELDS = frozenset({"hits", "sources", "queries", "best_rank", "days"})
 _METHOD_NAME_FIELDS = frozenset({"method", "method_digest"})
 _METHOD_FIELDS = _METHOD_NAME_FIELDS | {"verdict", "pages_used", "llr", "mixed", "decided_at", "former"}
-_SCORES_FIELDS = _METHOD_FIELDS | {"scored", "abstained", "flagged", "through_segments"}
+_AGE_FIELDS = frozenset({"control_scored", "control_flagged", "declared_scored", "declared_flagged"})
+_SCORES_FIELDS = _METHOD_FIELDS | {"scored", "abstained", "flagged", "through_segments"} | _AGE_FIELDS
 _VERDICTS_FIELDS = _SCORES_FIELDS | {"pages", "articles", "dropped_by", "updated_at"}
 _VERSION_FIELDS = frozenset({"ruleset", "digest", "epoch"})
 _TERM_FIELDS = frozenset({"term", "term_start", "term_end"})

@@ -30,7 +30,7 @@ from farmwatch.console.live import events
 from farmwatch.console.pictures import percent
 from farmwatch.console.site_lists import ALL, Data, Query, csv_of
 from farmwatch.console.views import SPLITS, Console
-from farmwatch.explain.report import flagged_above
+from farmwatch.explain.report import flagged_above, windows_in_words
 from farmwatch.explain.rules import value_text
 from farmwatch.explain.segments import page_verdict
 from farmwatch.runs.comparison_words import points
@@ -341,6 +341,7 @@ def _environment(access: Access, console: Console) -> Environment:
         "code": _code,
         "counted": counted,
         "flagged_above": flagged_above,
+        "windows_in_words": windows_in_words,
         "lasting": lasting,
         "percent": percent,
         "plain": value_text,

@@ -76,7 +76,7 @@ CREATE TABLE visit (site TEXT, at INTEGER, page_id TEXT NOT NULL, epoch TEXT NOT
     PRIMARY KEY (site, at)) WITHOUT ROWID;
 CREATE TABLE judged (site TEXT, page_id TEXT, at INTEGER, PRIMARY KEY (site, page_id, at)) WITHOUT ROWID;
 CREATE TABLE score (site TEXT, text_digest TEXT, detector TEXT, at INTEGER NOT NULL, score REAL, p_llm REAL,
-    flag INTEGER, abstain TEXT NOT NULL, PRIMARY KEY (site, text_digest, detector)) WITHOUT ROWID;
+    flag INTEGER, abstain TEXT NOT NULL, flagged_windows REAL, PRIMARY KEY (site, text_digest, detector)) WITHOUT ROWID;
 """.replace("SITE_ORDERS", _ORDERS)
     .replace("SITE_SOURCES", _SITE_SOURCES)
     .replace("NOT_CANARY_NEW", NOT_CANARY_SITE.replace("site", "new.site"))
@@ -153,7 +153,7 @@ def _take_verdicts(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
 
 def _take_scores(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
     values = (
-        (s.site, s.text_digest, s.detector, message.offset, s.score, s.p_llm, s.flag, s.abstain)
+        (s.site, s.text_digest, s.detector, message.offset, s.score, s.p_llm, s.flag, s.abstain, s.flagged_windows)
         for message, s in records_of(Score, messages)
     )
-    db.executemany("INSERT OR REPLACE INTO score VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+    db.executemany("INSERT OR REPLACE INTO score VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)

@@ -186,7 +186,7 @@ class ReadModel:
         chosen = f"SELECT * FROM page WHERE {where} ORDER BY {order} LIMIT ?"
         query = f"""
             SELECT page.site, url, kind AS result, why, p_llm, flag, score.score, COALESCE(abstain, '') AS abstain,
-                failed, found_by, fetched_at, page.page_id, page.text_digest
+                flagged_windows, failed, found_by, fetched_at, page.page_id, page.text_digest
             FROM ({chosen}) AS page LEFT JOIN score ON verdict IN ('{"', '".join(KEPT)}') AND score.site = page.site
                 AND score.text_digest = page.text_digest AND score.detector = ?
             ORDER BY {", ".join(f"page.{name}" for name in order.split(", "))}"""

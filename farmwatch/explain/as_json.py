@@ -15,7 +15,7 @@ from filters.quality.names import MEASURES
 from filters.rules.kinds import Rule
 from stream.schema.records import Features
 
-_SCORE = ("detector", "score", "p_llm", "flag", "abstain", "tokens")
+_SCORE = ("detector", "score", "p_llm", "flag", "abstain", "tokens", "windows", "windows_flagged", "windows_spread")
 
 
 def as_json(page: PageExplanation) -> dict[str, Any]:

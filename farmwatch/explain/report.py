@@ -198,7 +198,16 @@ def _score(page: PageExplanation, score: Score) -> str:
     number = "" if score.score is None else f"{score.score:.3f}, "
     p = "" if score.p_llm is None else f"p(llm) {score.p_llm:.3f}{flagged_above(score.detector)}, "
     flag = "no threshold, so no flag" if score.flag is None else "flagged" if score.flag else "not flagged"
-    return f"{number}{p}{flag}; {score.detector}{whose}"
+    windows = windows_in_words(score.windows, score.windows_flagged, score.windows_spread)
+    return f"{number}{p}{flag}{windows}; {score.detector}{whose}"
+
+
+def windows_in_words(windows: int, flagged: int | None, spread: float | None) -> str:
+    """How several windows of a text agree, to be put behind its flag."""
+    if windows < 2 or spread is None:
+        return ""
+    said = f"{windows} windows" if flagged is None else f"{flagged} of {windows} windows flagged"
+    return f" ({said}, standard deviation {spread:.3g})"
 
 
 def threshold_of(identity: str) -> str:

@@ -46,6 +46,9 @@ class ScoreLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     flag: bool | None
     abstain: str
     tokens: int
+    windows: int = 0
+    windows_flagged: int | None = None
+    windows_spread: float | None = None
     site: str | None = None
     url: str | None = None
 

@@ -56,6 +56,7 @@ class ListedPage:
     flag: bool | None = None
     score: float | None = None
     abstain: str = ""
+    flagged_windows: float | None = None
     failed: list[str] | None = None
     found_by: str = ""
     fetched_at: int = 0
@@ -69,6 +70,7 @@ PAGE_COLUMNS: list[Column[ListedPage]] = columns_of(
     why={"meaning": "the first rule that failed, or why there is no page"},
     p_llm={"meaning": "probability that a model wrote the text"},
     flag={"meaning": "whether the detector flags it"},
+    flagged_windows={"meaning": "share of the windows of its text that a language model flags"},
 )
 PAGES_SHOWN = ("url", "result", "why", "flag", "p_llm", "score", "abstain", "fetched_at", "found_by", "failed")
 
@@ -106,6 +108,7 @@ def page_lines(log: Log, config: Config, run: str = "", site: str = "") -> Itera
         for line in sorted(lines.values(), key=lambda line: (line.site, line.fetched_at, line.url)):
             if line.result in KEPT and (said := scores.get((line.site, line.text_digest))):
                 line.p_llm, line.flag, line.score, line.abstain = said.p_llm, said.flag, said.score, said.abstain
+                line.flagged_windows = said.flagged_windows
             yield line
 
 

@@ -10,7 +10,7 @@ from farmwatch.labels.labels_file import LabelsFile
 from stream.schema.forgotten import Forgotten
 
 INDEX = "console.sqlite"
-INDEX_VERSION = 7  # of its tables; another one is rebuilt
+INDEX_VERSION = 8  # of its tables; another one is rebuilt
 LABELS, REVIEW, REVIEW_LABELS = "labels.jsonl", "review.jsonl", "review-labels.jsonl"  # of flips; of drawn sites
 SITE_TABLES = ("site", "page", "visit", "judged", "score")  # of the index, with a column `site`
 

@@ -10,6 +10,7 @@ from filters.quality.names import TextName
 from filters.rules.kinds import NO_LOGITS, Facts, ModelLogits
 from filters.rules.ruleset import Fluent, Ruleset
 from filters.segments.names import OF_SITE
+from stream.schema.page_age import age_of
 from stream.schema.records import Features, RuleOutcome, Verdict
 from stream.schema.vocabulary import PageClass
 
@@ -41,6 +42,7 @@ def judge_and_text(
     else:
         text, digest = "", features.text_digest if ruleset.scores == TextName.MAIN else ""
         kind = PageClass.DROPPED
+    trusted = features.dates.trusted if features.dates else None
     verdict = Verdict(
         id=features.id,
         site=features.site,
@@ -59,6 +61,8 @@ def judge_and_text(
         judged_at=now_ms,
         run=run,
         first_at=features.first_at,
+        published=trusted.isoformat() if trusted else "",
+        age=age_of(features.dates, features.fetched_at),
     )
     return verdict, text
 

@@ -18,13 +18,14 @@ def edit_distances(reference: Sequence[str], texts: Sequence[Sequence[str]]) -> 
         begins.append(len(joined))
         joined += [*text, GUARD]
     places, starts = word_places(joined, {*reference}), as_bits(begins, len(joined))
-    whole = ((1 << len(joined)) - 1) & ~((starts | 1 << len(joined)) >> 1)
+    every = (1 << len(joined)) - 1  # to invert by: ~ makes negative numbers, which are slower
+    whole = every ^ (((starts | 1 << len(joined)) >> 1) & every)
     up, down = whole, 0  # bits: the distance rises, or falls, from a place to the next
     for word in reference:
         match = places.get(word, 0)
         same = (((match & up) + up) ^ up) | match | down if match else down
-        rises = ((down | ~(same | up)) << 1) | starts
-        up, down = (((same & up) << 1) | ~(same | rises)) & whole, rises & same & whole
+        rises = ((down | (every ^ (same | up))) << 1) | starts
+        up, down = (((same & up) << 1) | (every ^ (same | rises))) & whole, rises & same & whole
     found = []
     for at, text in zip(begins, texts, strict=True):
         own = (1 << len(text)) - 1

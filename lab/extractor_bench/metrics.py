@@ -88,8 +88,9 @@ def _shingles(words: Sequence[str]) -> Counter[tuple[str, ...]]:
 
 
 def _overlap(ours: Counter[T], theirs: Counter[T]) -> float:
-    fewer, more = sorted((ours, theirs), key=len)  # an intersection looks up each word of its first part
-    return _share(2 * (fewer & more).total(), ours.total() + theirs.total())
+    both = ours.keys() & theirs.keys()  # quicker than the intersection of two counters
+    common = sum(map(min, map(ours.__getitem__, both), map(theirs.__getitem__, both)))
+    return _share(2 * common, ours.total() + theirs.total())
 
 
 def _share(part: float, whole: float) -> float:

@@ -57,7 +57,8 @@ class _Table:
                 joined.append(GUARD)
         self._places = word_places(joined, wanted)
         self._guards = as_bits(ends.values(), len(joined))
-        self._words = ((1 << len(joined)) - 1) & ~self._guards
+        self._all = (1 << len(joined)) - 1  # to invert by: ~ makes negative numbers, which are slower
+        self._words = self._all ^ self._guards
         self.guards_of = [as_bits((ends[line] for line in lines), len(joined)) for lines in of_texts]
 
     def common(self, line: Sequence[str]) -> Iterator[tuple[str, int]]:
@@ -66,7 +67,7 @@ class _Table:
         row, rows = self._words, [0]  # of `rows`: a bit where the subsequence up to there is longer by one
         for word in words:
             match = row & self._places[word]
-            row = ((row + match) | (row & ~match)) & self._words
+            row = ((row + match) | (row ^ match)) & self._words
             rows.append(self._words ^ row)
         left = self._words  # of each line of the texts, the places that the way back has not passed
         while words:
@@ -74,15 +75,15 @@ class _Table:
             match = self._places[word] & left
             if not match:
                 continue
-            at_end = (match & ~(left >> 1)) << 1
-            hits = (((self._words ^ left) + at_end) | ~((before | self._guards) - now)) & self._guards
+            at_end = (match ^ (match & (left >> 1))) << 1
+            hits = (((self._words ^ left) + at_end) | (self._all ^ ((before | self._guards) - now))) & self._guards
             if not hits:
                 continue
             yield word, hits
-            passed, free, step = hits, self._words & ~match, 1  # from each guard down to the last match, by doubling
+            passed, free, step = hits, self._words ^ match, 1  # from each guard down to the last match, by doubling
             while (more := passed | free & (passed >> step)) != passed:
                 passed, free, step = more, free & (free >> step), 2 * step
-            left &= ~(passed >> 1)
+            left ^= left & (passed >> 1)
 
 
 def _shortened(line: Sequence[str], wanted: Collection[str]) -> tuple[str, ...]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from scoring.encoder.settings import EncoderSettings, encoder_identity
 from scoring.engine.detector import EngineDetector, of_threshold_set
-from scoring.engine.loading import libraries, refuse_changed
+from scoring.engine.loading import libraries, unchanged
+from scoring.engine.settings import cut_in_words
 from scoring.interface import UNCALIBRATED
 
 if TYPE_CHECKING:
     from scoring.encoder.engine import EncoderEngine, EncoderReading
-    from scoring.encoder.model import EncoderModel
     from scoring.thresholds.threshold_set import ThresholdSet
 
 
@@ -36,22 +37,14 @@ def load_encoder_engine(settings: EncoderSettings) -> EncoderEngine:
     from scoring.encoder.model import load_encoder
     from scoring.engine.suspects import default_file
 
-    model = load_encoder(settings)
-    identity = encoder_identity(settings)
-
-    def reload() -> EncoderModel:
-        refuse_changed(identity, encoder_identity(settings))
-        return load_encoder(settings)
-
-    return EncoderEngine(model, settings, reload=reload, suspects=default_file(identity))
+    load, identify = partial(load_encoder, settings), partial(encoder_identity, settings)
+    return EncoderEngine(load(), settings, reload=unchanged(load, identify), suspects=default_file(identify()))
 
 
 def encoder_warning(identity: str, measured_on: str = "") -> str:
     """The warning shown with every score of the encoder `identity`; `measured_on` is of its threshold set."""
     _, model, number_format, cut, tag = identity.split("/")
-    tokens, windows = cut.split("x")
-    first = f"first {tokens} tokens" if windows == "1" else f"first {windows} windows of {tokens} tokens"
-    said = f"the sequence classifier {model.partition('@')[0]} in {number_format}, {first}"
+    said = f"the sequence classifier {model.partition('@')[0]} in {number_format}, {cut_in_words(cut)}"
     if tag == UNCALIBRATED:
         return (
             f"{said}; no threshold: its scores are not flags; thresholds published for a classifier fail on other pages"

@@ -15,12 +15,11 @@ from scoring.encoder.settings import EncoderSettings
 from scoring.engine.device import DeviceBatch, ModelDevice, current, padded
 from scoring.engine.engine import Device, ModelEngine
 from scoring.engine.loading import device_errors
-from scoring.errors import PoisonText
 from scoring.interface import TextScore
 
 
 class EncoderReading(msgspec.Struct, frozen=True):
-    """The logit of a text or of one of its windows."""
+    """The logit of a window."""
 
     logit: float
     tokens: int  # read, including special ones
@@ -43,7 +42,7 @@ class EncoderDevice(ModelDevice):
 
 
 class EncoderEngine(ModelEngine[EncoderModel, EncoderReading]):
-    """Reads texts with a sequence classifier; a text's logit is the mean of its windows', weighted by tokens."""
+    """Reads texts with a sequence classifier."""
 
     def __init__(
         self,
@@ -56,17 +55,6 @@ class EncoderEngine(ModelEngine[EncoderModel, EncoderReading]):
     ) -> None:
         """As `ModelEngine`."""
         super().__init__(model, settings, device, reload, suspects)
-
-    def _joined(
-        self, windows: Sequence[EncoderReading | TextScore | PoisonText]
-    ) -> EncoderReading | TextScore | PoisonText:
-        """The weighted mean; a window that is poison, or has no number, stands for the whole text."""
-        read = [window for window in windows if isinstance(window, EncoderReading)]
-        if len(read) < len(windows):
-            unread = [window for window in windows if not isinstance(window, EncoderReading)]
-            return next((window for window in unread if isinstance(window, PoisonText)), unread[0])
-        tokens = sum(window.tokens for window in read)
-        return EncoderReading(sum(window.logit * window.tokens for window in read) / tokens, tokens)
 
 
 def _reading(logit: float, ids: Sequence[int]) -> EncoderReading | TextScore:

@@ -61,6 +61,7 @@ def load_encoder(settings: EncoderSettings) -> EncoderModel:
     Raises MissingExtra, MissingModel, UnsupportedModel, NoDevice, and DeviceLost if the device fails.
     """
     torch, transformers = libraries()
+    from scoring.encoder.disentangled import speed_up_attention
     from scoring.engine.linears import widen_linears
 
     device = device_of(settings, torch)
@@ -81,6 +82,7 @@ def load_encoder(settings: EncoderSettings) -> EncoderModel:
         model = model.eval().requires_grad_(False).to(device)
         head = _pooled_head(name, files, model) if files.pooled else []
     widen_linears(model)
+    speed_up_attention(model.base_model)
     pad_id = model.config.pad_token_id = int(files.tokenizer.pad_token_id)  # decoders look for the token before it
     logits = partial(window_logits, model, head, files.llm_index)
     return EncoderModel(logits, files.tokenizer.backend_tokenizer, rows, pad_id, device)

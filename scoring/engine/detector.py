@@ -1,9 +1,15 @@
-"""A detector on an engine: a score per reading, and a flag by its threshold set."""
+"""A detector on an engine: a score per text, and a flag by its threshold set.
+
+A text's score is the mean of the scores of its windows, weighted by tokens.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from msgspec.structs import replace
 
 from scoring.errors import BadThresholds, PoisonText
 from scoring.interface import UNCALIBRATED, TextScore
@@ -55,22 +61,30 @@ class EngineDetector(Generic[Read]):
             scores.append(judged)
         return scores
 
-    def judge(self, result: Read | TextScore | PoisonText) -> TextScore | PoisonText:
-        """Score a reading of the engine; an abstention and a PoisonText stay as they are.
+    def judge(self, result: Sequence[Read] | TextScore | PoisonText) -> TextScore | PoisonText:
+        """Score the readings of a text's windows; an abstention and a PoisonText stay as they are.
 
-        The flag follows from the rounded score, so a record explains it.
+        A flag follows from a rounded score, so a record explains it.
         """
         if isinstance(result, PoisonText | TextScore):
             return result
-        score = significant(self.number(result), SCORE_DIGITS)
+        tokens = sum(window.tokens for window in result)
+        weighted = [(window.tokens / tokens, self.number(window)) for window in result]
+        mean = math.fsum(weight * number for weight, number in weighted)
+        score, spread = significant(mean, SCORE_DIGITS), None
+        if len(result) > 1:
+            variance = math.fsum(weight * (number - mean) ** 2 for weight, number in weighted)
+            spread = significant(math.sqrt(variance), SCORE_DIGITS)
+        text = TextScore(score=score, tokens=tokens, windows=len(result), windows_spread=spread)
         chosen = self.thresholds
         if chosen is None:
-            return TextScore(score=score, tokens=result.tokens)
+            return text
         p_llm = None if chosen.curve is None else significant(chosen.curve.p_llm(score), SCORE_DIGITS)
-        return TextScore(score=score, p_llm=p_llm, flag=chosen.flag(score), tokens=result.tokens)
+        flagged = sum(chosen.flag(significant(number, SCORE_DIGITS)) for _, number in weighted)
+        return replace(text, p_llm=p_llm, flag=chosen.flag(score), windows_flagged=flagged)
 
     def number(self, reading: Read) -> float:
-        """The detector's score of a reading."""
+        """The detector's score of a window."""
         raise NotImplementedError
 
 

@@ -117,23 +117,18 @@ class ModelEngine(Generic[Models, Reading]):
         self._tokens = self._padding = self._out_of_memory = self._all_losses = 0
         self.batches = 0  # read since the start
 
-    def read(self, texts: Sequence[str]) -> list[Result[Reading]]:
-        """One result per text, in order; PoisonText for a text that must be dead-lettered.
+    def read(self, texts: Sequence[str]) -> list[list[Reading] | TextScore | PoisonText]:
+        """The readings of the windows of each text, in order; PoisonText for a text that must be dead-lettered.
 
         Raises DeviceLost, OutOfDeviceMemory (worth a retry), DeviceGone (the process must end), CannotScore (closed).
         """
         losses = self._all_losses
-        results: list[Result[Reading]] = []
+        results: list[list[Reading] | TextScore | PoisonText] = []
         for part in self._tokenised(texts):
             read = iter(self._read([ids for text in part if not isinstance(text, TextScore) for ids in text], losses))
             for text in part:
-                results.append(text if isinstance(text, TextScore) else self._joined([next(read) for _ in text]))
+                results.append(text if isinstance(text, TextScore) else _joined([next(read) for _ in text]))
         return results
-
-    def _joined(self, windows: Sequence[Result[Reading]]) -> Result[Reading]:
-        """The result of a text with these results of its windows."""
-        (only,) = windows
-        return only
 
     def read_ids(self, texts: Sequence[Ids]) -> list[Result[Reading]]:
         """As `read`, from ids that the models have; cut at max_tokens, the other rules of texts do not apply."""
@@ -350,6 +345,14 @@ class ModelEngine(Generic[Models, Reading]):
             lost = self._losses + self._losses_to_suspects
             raise DeviceGone(f"lost {lost} times with no text scored in between: {said}") from error
         raise DeviceLost(said) from error
+
+
+def _joined(windows: Sequence[Result[Reading]]) -> list[Reading] | TextScore | PoisonText:
+    """The readings; a window that is poison, or has no number, stands for the whole text."""
+    failed = [window for window in windows if isinstance(window, TextScore | PoisonText)]
+    if failed:
+        return next((window for window in failed if isinstance(window, PoisonText)), failed[0])
+    return [window for window in windows if not isinstance(window, TextScore | PoisonText)]
 
 
 def _forget_frames(error: Exception) -> None:

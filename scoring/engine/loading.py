@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scoring.engine.settings import EngineSettings
 from scoring.errors import DeviceLost, NoDevice, OutOfDeviceMemory, UnsupportedModel
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     import torch
 
+Loaded = TypeVar("Loaded")
 FP8_CAPABILITY = (9, 0)
 _FULL = ("out of memory", "can't allocate memory", "cublas_status_alloc_failed")
 
@@ -164,10 +165,16 @@ def refuse_positions(name: str, settings: EngineSettings, positions: int | None)
         raise UnsupportedModel(f"{name} knows {positions} positions: set {settings.table}.max_tokens to at most that")
 
 
-def refuse_changed(identity: str, found: str) -> None:
-    """Raises UnsupportedModel if the files of a model that is to be loaded again make another identity."""
-    if found != identity:
-        raise UnsupportedModel("the files of the models have changed since the start: start this process anew")
+def unchanged(load: Callable[[], Loaded], identify: Callable[[], str]) -> Callable[[], Loaded]:
+    """`load` for a second time; it raises UnsupportedModel if the files of the models have changed since now."""
+    identity = identify()
+
+    def load_again() -> Loaded:
+        if identify() != identity:
+            raise UnsupportedModel("the files of the models have changed since the start: start this process anew")
+        return load()
+
+    return load_again
 
 
 def error_line(error: BaseException) -> str:

@@ -83,6 +83,12 @@ def text_digits(settings: TextRules, folders: Sequence[Path], more: str = "", te
     return fingerprint(folders, rules)[:8]
 
 
+def cut_in_words(cut: str) -> str:
+    """What is read of a text, by the part TOKENS or TOKENSxWINDOWS of an identity."""
+    tokens, _, windows = cut.partition("x")
+    return f"first {tokens} tokens" if windows in ("", "1") else f"first {windows} windows of {tokens} tokens"
+
+
 def short_name(model: str) -> str:
     """Last path component of a folder or hub id, without separators of an identity."""
     return _NOT_IN_A_NAME.sub("-", re.split(r"[/\\]", model.rstrip("/\\"))[-1]) or "model"

@@ -13,8 +13,8 @@ The rules, in order; a change of them raises the version in `scoring.engine.sett
                         read
 
 A text is otherwise cut into windows of max_tokens, special tokens included, that do not overlap; the first `windows`
-are read. A pair reads one, as the authors of Binoculars do. What looks like a special token in a text
-("<|endoftext|>") is read as plain characters: a page must not control the model.
+are read, without a last one of fewer than min_tokens, whose score would be noise. What looks like a special token in a
+text ("<|endoftext|>") is read as plain characters: a page must not control the model.
 
 Batches are filled by padded tokens, which the device computes and holds; texts of one length go together.
 """
@@ -67,7 +67,8 @@ def tokenise(texts: Sequence[str], tokenizer: Tokenizer, rules: TextRules) -> li
 
 
 def _windows(encoding: Encoding, rules: TextRules) -> list[Encoding]:
-    return [encoding, *encoding.overflowing[: rules.windows - 1]]
+    windows = [encoding, *encoding.overflowing[: rules.windows - 1]]
+    return windows[:-1] if len(windows) > 1 and len(windows[-1]) < rules.min_tokens else windows
 
 
 def plain_tokenizer(tokenizer: Tokenizer, max_tokens: int) -> Tokenizer:

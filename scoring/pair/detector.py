@@ -5,16 +5,17 @@ Nothing at the top of this module needs torch: identities and warnings are known
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from scoring.engine.detector import EngineDetector, of_threshold_set
-from scoring.engine.loading import libraries, refuse_changed
+from scoring.engine.loading import libraries, unchanged
+from scoring.engine.settings import cut_in_words
 from scoring.interface import UNCALIBRATED
 from scoring.pair.settings import Measure, PairSettings, pair_identity
 
 if TYPE_CHECKING:
     from scoring.pair.engine import PairEngine
-    from scoring.pair.models import PairModels
     from scoring.pair.scores import PairReading
     from scoring.thresholds.threshold_set import ThresholdSet
 
@@ -47,20 +48,14 @@ def load_pair_engine(settings: PairSettings) -> PairEngine:
     from scoring.pair.engine import PairEngine
     from scoring.pair.models import load_models
 
-    models = load_models(settings)
-    identity = pair_identity(settings, "binoculars")
-
-    def reload() -> PairModels:
-        refuse_changed(identity, pair_identity(settings, "binoculars"))
-        return load_models(settings)
-
-    return PairEngine(models, settings, reload=reload, suspects=default_file(identity))
+    load, identify = partial(load_models, settings), partial(pair_identity, settings, "binoculars")
+    return PairEngine(load(), settings, reload=unchanged(load, identify), suspects=default_file(identify()))
 
 
 def pair_warning(identity: str, measured_on: str = "") -> str:
     """The warning shown with every score of the pair detector `identity`; `measured_on` is of its threshold set."""
-    measure, pair, number_format, tokens, tag = identity.split("/")
-    said = f"{_TITLES[measure]} on {pair.partition('@')[0]} in {number_format}, English prose, first {tokens} tokens"
+    measure, pair, number_format, cut, tag = identity.split("/")
+    said = f"{_TITLES[measure]} on {pair.partition('@')[0]} in {number_format}, English prose, {cut_in_words(cut)}"
     if tag == UNCALIBRATED:
         return f"{said}; no threshold: its scores are not flags, and error rates are unknown for this pair"
     if tag not in _PUBLISHED:

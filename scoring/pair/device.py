@@ -15,7 +15,7 @@ import structlog
 import torch
 
 from scoring.engine.device import DeviceBatch, ModelDevice, current, padded
-from scoring.engine.loading import device_errors
+from scoring.engine.loading import device_errors, error_line
 from scoring.interface import TextScore
 from scoring.pair.models import LanguageModel, PairModels
 from scoring.pair.scores import PairReading, PerToken, readings
@@ -73,9 +73,8 @@ def choose_kernel(device: torch.device, run_once: Callable[[torch.device], None]
     try:
         run_once(device)
     except Exception as error:  # noqa: BLE001 - many types without Triton, a C compiler or write permission
-        why = f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
         remedy = "install a C compiler and Python's headers"
-        _log.warning("slow_kernel", kernel="torch", device=str(device), why=why, remedy=remedy)
+        _log.warning("slow_kernel", kernel="torch", device=str(device), why=error_line(error), remedy=remedy)
         return "torch"
     return "triton"
 

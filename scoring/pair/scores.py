@@ -37,7 +37,7 @@ Floats = NDArray[np.float32] | NDArray[np.float64]
 
 
 class PairReading(msgspec.Struct, frozen=True):
-    """Both scores of a text, and the means from which they are computed (nats per token)."""
+    """Both scores of a window, and the means from which they are computed (nats per token)."""
 
     binoculars: float
     fast_detectgpt: float

@@ -43,7 +43,10 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the bodies in 8 bits and the rest in bfloat16, on cards of compute capability 9.0 (Hopper) or later. Part of the
     identity."""
     max_tokens: Annotated[int, msgspec.Meta(ge=2, le=2048)] = 512
-    """Tokens read of a text, special ones included; the rest is cut off. Part of the identity."""
+    """Tokens of a window, special ones included. Part of the identity."""
+    windows: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
+    """The most windows read of a text; its score is their mean, weighted by tokens. Part of the identity. Published
+    thresholds are of one."""
     min_tokens: Annotated[int, msgspec.Meta(ge=2, le=2048)] = 128
     """Texts of fewer tokens are not scored (`too_short`). Under about 100 words, 128 tokens, the published thresholds
     flagged 4% and 9% of 1,306 human pages, above it 0.4% and 2%."""
@@ -54,7 +57,6 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Tokens of a batch, padding included; 0: 16,384 on cuda, 2,048 on cpu. Halved by itself while memory is short."""
 
     table: ClassVar[str] = "score.pair"
-    windows: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         for name in ("observer", "performer"):
@@ -82,7 +84,8 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def pair_identity(settings: PairSettings, measure: Measure, text_rules: str = RULES) -> str:
-    """The identity without its threshold set: "binoculars/falcon-7b+falcon-7b-instruct@<8 hex>/bfloat16/512".
+    """The identity without its threshold set: "binoculars/falcon-7b+falcon-7b-instruct@<8 hex>/bfloat16/512", with
+    several windows "…/512x4".
 
     The eight digits are a digest of both models' folders and of the rules that decide which texts are scored.
     Raises MissingModel where a folder or the hub's cache on this machine does not have a model, UnsupportedModel where
@@ -90,4 +93,5 @@ def pair_identity(settings: PairSettings, measure: Measure, text_rules: str = RU
     """
     digits = text_digits(settings, settings.folders(), text_rules=text_rules)
     names = f"{short_name(settings.observer)}+{short_name(settings.performer)}"
-    return f"{measure}/{names}@{digits}/{settings.number_format}/{settings.max_tokens}"
+    cut = str(settings.max_tokens) if settings.windows == 1 else f"{settings.max_tokens}x{settings.windows}"
+    return f"{measure}/{names}@{digits}/{settings.number_format}/{cut}"

@@ -23,7 +23,7 @@ TOO_OLD = "verdict too old"
 _NO_TERM = -1  # of a row whose verdict is too old
 _OF_VERDICT = (
     *("verdict", "articles", "scored", "abstained", "flagged", "pages_used", "llr", "dropped_by", "mixed"),
-    *("decided_at", "through_segments"),
+    *("decided_at", "through_segments", "control_scored", "control_flagged", "declared_scored", "declared_flagged"),
 )
 _EMPTY = SiteState(id="", site="")
 _NO_VERDICT: dict[str, Any] = {name: getattr(_EMPTY, name) for name in _OF_VERDICT} | {"term": _NO_TERM}

@@ -26,6 +26,7 @@ class JudgedPage(Record, frozen=True, kw_only=True):
     text_digest: str
     fetched_at: int
     first_at: int
+    age: str
 
 
 class FirstArticle(msgspec.Struct, array_like=True, frozen=True):
@@ -49,6 +50,7 @@ class PageEntry(msgspec.Struct, array_like=True, frozen=True):
     digest: str = ""  # of the ruleset
     evidence: FirstArticle | None = None
     by_segments: bool = False
+    age: str = ""  # PageAge
 
 
 class TextFlag(msgspec.Struct, array_like=True, frozen=True):

@@ -32,6 +32,7 @@ import xxhash
 
 from scoring.interface import PageScore, SiteVerdict
 from scoring.stages.site_pages import FirstArticle, JudgedPage, PageEntry, TermPages, TextFlag, first_article, texts_of
+from stream.schema.page_age import PageAge
 from stream.schema.records import Hit, Score, SiteState, Verdict
 from stream.schema.vocabulary import KEPT, PageClass, SiteClass
 from stream.text.times import DAY_MS
@@ -42,6 +43,7 @@ SPARE_TEXTS = 256  # scores of a detector for texts without a page: more than ar
 MAX_DETECTORS = 6  # whose scores are kept: the one in use, and those with the newest scores
 
 
+_HUMAN_AGES = PageAge.CONTROL, PageAge.DECLARED
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -125,6 +127,7 @@ class SiteTally(msgspec.Struct, array_like=True):
                 verdict.digest,
                 evidence,
                 verdict.verdict == PageClass.SEGMENTS,
+                verdict.age,
             )
         else:
             entry = msgspec.structs.replace(known, evidence=evidence)
@@ -255,6 +258,8 @@ class SiteTally(msgspec.Struct, array_like=True):
         stands_in = former and open_still and former.verdict != verdict.verdict and former.digest == of.digest
         known = [(page, said[page.text_digest].flag) for page in articles if page.text_digest in said]
         flags = [flag for _, flag in known]
+        ages = Counter((page.age, flag) for page, flag in known if flag is not None)
+        control, declared = ({flag: ages[age, flag] for flag in (False, True)} for age in _HUMAN_AGES)
         first = [page.evidence for page, flag in known if page.evidence is not None and flag is not None]
         return SiteState(
             id=site,
@@ -287,6 +292,10 @@ class SiteTally(msgspec.Struct, array_like=True):
             epoch=of.epoch,
             former=former if stands_in else None,
             through_segments=sum(evidence.by_segments for evidence in first),
+            control_scored=sum(control.values()),
+            control_flagged=control[True],
+            declared_scored=sum(declared.values()),
+            declared_flagged=declared[True],
         )
 
 

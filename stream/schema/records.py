@@ -133,6 +133,8 @@ class Verdict(Record, frozen=True, kw_only=True):
     judged_at: int = 0
     run: str = "live"
     first_at: int = 0  # as in Page
+    published: str = ""  # trusted day of publication, such as 2021-05-01; "" = none
+    age: str = ""  # PageAge
 
 
 class ScoreRequest(Record, frozen=True, kw_only=True):
@@ -161,6 +163,14 @@ class Score(Record, frozen=True, kw_only=True):
     tokens: int = 0
     fetched_at: int = 0
     scored_at: int = 0
+    windows: int = 0  # that the detector read, see TextScore; 0 = one without windows, or an older record
+    windows_flagged: int | None = None
+    windows_spread: float | None = None
+
+    @property
+    def flagged_windows(self) -> float | None:
+        """Share of the windows with a flag."""
+        return None if self.windows_flagged is None or not self.windows else self.windows_flagged / self.windows
 
 
 class SiteState(Record, frozen=True, kw_only=True):
@@ -198,6 +208,10 @@ class SiteState(Record, frozen=True, kw_only=True):
     epoch: str = ""  # feature epoch of its pages; "" = an older row, or no page
     former: SiteState | None = None  # the row of the term before, while it has a verdict and this row has none
     through_segments: int = 0  # scored articles whose evidence is of their segments
+    control_scored: int = 0  # of the scored articles, the control pages: see `stream.schema.page_age`
+    control_flagged: int = 0
+    declared_scored: int = 0  # those declared older without a day of change
+    declared_flagged: int = 0
 
 
 class Template(Record, frozen=True, kw_only=True):

@@ -43,6 +43,7 @@ def one_side(threads: int, count: int, layers: int) -> dict[str, float]:
     import torch
     import transformers
 
+    from scoring.encoder.disentangled import speed_up_attention
     from scoring.encoder.engine import EncoderEngine
     from scoring.encoder.model import EncoderModel, window_logits
     from scoring.encoder.settings import EncoderSettings
@@ -68,6 +69,7 @@ def one_side(threads: int, count: int, layers: int) -> dict[str, float]:
     model = kind.from_config(config).eval().requires_grad_(False)
     parameters = sum(tensor.numel() for tensor in model.parameters())
     widen_linears(model)
+    speed_up_attention(model)
     head = [torch.randn(1, WIDTH), torch.zeros(1)]
     loaded: Any = EncoderModel(partial(window_logits, model, head, 0), None, WORDS, 0, torch.device("cpu"))  # type: ignore[arg-type]
     engine = EncoderEngine(loaded, EncoderSettings(model="random"), reload=lambda: loaded)

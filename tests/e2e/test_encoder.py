@@ -99,7 +99,7 @@ def test_an_encoder_is_calibrated_and_judges_sites(
     assert refused.value.facts == {"detector": "encoder"}
 
     engine = load_encoder_engine(settings_of(encoder, max_tokens=64, windows=2))
-    low, high = sorted(KINDS, key=lambda kind: engine.read([text_of(kind, 0)])[0].logit)  # type: ignore[union-attr]
+    low, high = sorted(KINDS, key=lambda kind: engine.read([text_of(kind, 0)])[0][0].logit)  # type: ignore[index]
     labels = tmp_path / "labels.jsonl"
     lines = [
         {"label": label, "text": text_of(kind, number), "site": f"{label}{number % 12}.example"}

@@ -63,8 +63,8 @@ def score(
     """Texts to scores. In: {id, text[, site, url]}.
 
     Out: {id, detector, score, p_llm, flag, abstain, tokens} and the given site and url, a line per text and detector;
-    flag is null if a detector abstains, or has no thresholds (see `farmwatch lab detectors`). Language models run in
-    one process, whatever --jobs says.
+    flag is null if a detector abstains, or has no thresholds (see `farmwatch lab detectors`). Language models add
+    windows, windows_flagged and windows_spread, and run in one process, whatever --jobs says.
     """
     from farmwatch.pipes.score_lines import score_lines
 

@@ -208,7 +208,7 @@ def print_pair(pages: int) -> None:
         heads = [head(text, TOKENS) for text in texts]
         distinct = list(dict.fromkeys(heads))
         results = dict(zip(distinct, engine.read(distinct), strict=True))
-        return [result if isinstance(result := results[of], PairReading) else None for of in heads]
+        return [result[0] if isinstance(result := results[of], list) else None for of in heads]
 
     rows, texts = list(json_lines(data_root() / "data" / "texts" / "dev.jsonl.zst")), sorted(main_texts(1))
     for drawn in (rows, texts):

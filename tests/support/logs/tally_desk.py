@@ -99,6 +99,7 @@ def page(
     failed: str = "short_text",
     rules: str = "d1",
     first_at: int = 0,
+    age: str = "",
 ) -> Verdict:
     """A verdict on page `number`, fetched at `visit`, by the ruleset with the digest `rules`."""
     return Verdict(
@@ -113,6 +114,7 @@ def page(
         text_digest=text or f"t{number}",
         fetched_at=visit,
         first_at=first_at,
+        age=age,
     )
 
 

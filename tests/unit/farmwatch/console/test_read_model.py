@@ -17,7 +17,8 @@ from stream.log.contract import Output
 from stream.memory.log import MemoryLog
 from stream.schema.forgotten import Forgotten, ForgottenHost
 from stream.schema.records import Page, Record, SiteState, Verdict, encode
-from stream.schema.topics import PAGES, SITES, VERDICTS, all_topics
+from stream.schema.topics import PAGES, SCORES, SITES, VERDICTS, all_topics
+from tests.support.pages.page_records import text_score
 
 NAMES = [f"s{n:04}.d{n % 7}.example" for n in range(2_100)]  # more than are sorted when a name is searched
 
@@ -193,3 +194,13 @@ def test_pages_of_a_kind_come_in_screens(log: MemoryLog, model: ReadModel) -> No
         ):
             found += screen
         assert [(page.site, page.page_id) for page in found] == [one[:2] for one in wanted]
+
+
+def test_a_page_has_the_share_of_flagged_windows(log: MemoryLog, model: ReadModel) -> None:
+    """Of the given detector; none of a detector without windows, and of a score older than they are."""
+    log.append([output(VERDICTS, Verdict(id="1", site="s", page_id="p", url="u", verdict="article", text_digest="t"))])
+    log.append([output(SCORES, text_score("s", "t", "encoder/a", flag=True, windows=4, windows_flagged=1))])
+    log.append([output(SCORES, text_score("s", "t", "lite-ngram/b", flag=True))])
+    model.follow(log, Forgotten(log))
+    for detector, share in (("encoder/a", 0.25), ("lite-ngram/b", None)):
+        assert [(page.flag, page.flagged_windows) for page in model.pages("s", detector)] == [(True, share)]

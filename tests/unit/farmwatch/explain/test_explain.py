@@ -222,15 +222,23 @@ def test_the_words_of_explain(farmwatch: Runner, tmp_path: Path) -> None:
         _score(others[0], "old/2/p0.95", p_llm=0.99),
         msgspec.structs.replace(_score(others[1], detector=uncalibrated), p_llm=None, flag=None),
         msgspec.structs.replace(_score(others[2]), abstain="too_short", flag=None),
+        msgspec.structs.replace(
+            _score(others[4], "encoder/a@12345678/float32/512x8/mine-12345678"),
+            **{"windows": 4, "windows_flagged": 1, "windows_spread": 0.25},
+        ),
     ]
-    kept = [msgspec.structs.replace(judge(page, load_ruleset("notes")), verdict="article") for page in others[:4]]
+    kept = [msgspec.structs.replace(judge(page, load_ruleset("notes")), verdict="article") for page in others[:5]]
     old = _features("old", _own(40), epoch="older")
     log = _log(tmp_path, [first, letter, *others, repeated, deep, twin, *kept, *scores, old])
-    names = ("first", "repeated", "deep", "1", "twin", "2", "3", "4")
+    names = ("first", "repeated", "deep", "1", "twin", "2", "3", "4", "5")
     runs = [farmwatch("page", _address(name), "--log", log) for name in names]
     runs += [farmwatch("page", _address(name), "--verbose", "--log", log) for name in ("letter", "repeated", "old")]
     runs += [farmwatch("page", _address("old"), "--ruleset", "gopher", "--log", log)]
     check_words("page", *runs)
+    found = farmwatch("page", _address("5"), "--json", "--log", log).json["score"]
+    assert (found["windows"], found["windows_flagged"], found["windows_spread"]) == (4, 1, 0.25)
+    listed = farmwatch("pages", "--json", "--log", log).lines
+    assert [page["flagged_windows"] for page in listed if page["url"] == _address("5")] == [0.25]
 
 
 def _thread(name: str, words: int = 80) -> Features:

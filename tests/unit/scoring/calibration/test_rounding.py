@@ -45,10 +45,10 @@ class _Engine:
     def __init__(self, seed: int) -> None:
         self._seed = seed
 
-    def read(self, texts: Sequence[str]) -> list[PairReading]:
+    def read(self, texts: Sequence[str]) -> list[list[PairReading]]:
         """One reading per text."""
         numbers = disturbed(np.array([float(text) for text in texts]), self._seed)
-        return [PairReading(float(number), float(number), 2.0, 2.3, 300) for number in numbers]
+        return [[PairReading(float(number), float(number), 2.0, 2.3, 300)] for number in numbers]
 
 
 def pair(seed: int, chosen: ThresholdSet | None = None) -> PairDetector:

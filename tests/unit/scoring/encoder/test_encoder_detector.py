@@ -106,7 +106,7 @@ def test_special_tokens_in_a_text_are_plain_characters(encoders: dict[tuple[str,
     """A page that contains <sep> or <pad> is read as these characters."""
     engine = load_encoder_engine(settings_of(encoders["roberta", False]))
     (plain,), (special,) = engine.read(["one sep two"]), engine.read(["one <sep><pad> two"])
-    assert special.tokens > plain.tokens + 2  # type: ignore[union-attr]  # both are read
+    assert special[0].tokens > plain[0].tokens + 2  # type: ignore[index]  # both are read
 
 
 def test_it_scores_beside_a_pair(
@@ -116,7 +116,7 @@ def test_it_scores_beside_a_pair(
     encoder = settings_of(encoders["deberta-v2", True])
     thresholds = tmp_path / "mine.json"
     base = encoder_identity(encoder)
-    raw = load_encoder_engine(encoder).read([PROSE])[0].logit  # type: ignore[union-attr]  # it is read
+    raw = load_encoder_engine(encoder).read([PROSE])[0][0].logit  # type: ignore[index]  # it is read
     chosen = ThresholdSet(name="mine", detector=base, threshold=raw - 0.1, llm_below=False, curve=Curve(1.0, 0.0))
     write_thresholds(thresholds, chosen)
     settings = ScoreSettings(
@@ -167,7 +167,7 @@ class FakeDevice:
 @pytest.mark.parametrize("error", [OutOfDeviceMemory("full"), DeviceLost("fell off the bus")])
 def test_a_text_fails_with_its_window(encoders: dict[tuple[str, bool], Path], error: Exception) -> None:
     """A window that never fits, or loses the device each time, makes its text PoisonText; others are scored."""
-    from scoring.encoder.engine import EncoderEngine, EncoderReading
+    from scoring.encoder.engine import EncoderEngine
 
     settings = settings_of(encoders["roberta", False], max_tokens=10, windows=4)
     model = load_encoder(settings)
@@ -181,11 +181,12 @@ def test_a_text_fails_with_its_window(encoders: dict[tuple[str, bool], Path], er
         except DeviceLost:
             continue
     assert isinstance(found[0], PoisonText)
-    assert isinstance(found[1], EncoderReading)
+    assert isinstance(found[1], list)
     assert isinstance(found[2], TextScore) and found[2].abstain == "not_a_number"
     detector = EncoderDetector(engine, "encoder/x@01234567/float32/10x4")
     judged = DetectorSet([detector]).score(texts[1:2])
-    assert judged == [(TextScore(score=1.0, tokens=found[1].tokens),)]
+    tokens = sum(window.tokens for window in found[1])
+    assert judged == [(TextScore(score=1.0, tokens=tokens, windows=len(found[1])),)]
 
 
 def test_files_that_changed_are_not_loaded_again(copy: Path) -> None:

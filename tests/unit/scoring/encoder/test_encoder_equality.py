@@ -23,7 +23,7 @@ def logits_of(settings: EncoderSettings, texts: Any = TEXTS) -> list[float]:
     """By the engine; all texts are read."""
     found = load_encoder_engine(settings).read(texts)
     assert not any(isinstance(result, TextScore | Exception) for result in found)
-    return [result.logit for result in found]  # type: ignore[union-attr]  # asserted
+    return [np.average([of.logit for of in windows], weights=[of.tokens for of in windows]) for windows in found]  # type: ignore[union-attr]  # asserted
 
 
 def plain_logits(settings: EncoderSettings, texts: Any = TEXTS) -> list[list[float]]:
@@ -100,10 +100,10 @@ def test_a_text_has_the_same_logit_in_any_batch(
     encoders: dict[tuple[str, bool], Path], backbone: str, pooled: bool
 ) -> None:
     """Alone, among longer texts or in another order, a text's logit differs by less than 1e-5."""
-    engine = load_encoder_engine(settings_of(encoders[backbone, pooled], windows=2))
-    alone = [engine.read([text])[0].logit for text in TEXTS]  # type: ignore[union-attr]  # all are read
+    engine = load_encoder_engine(settings_of(encoders[backbone, pooled]))
+    alone = [engine.read([text])[0][0].logit for text in TEXTS]  # type: ignore[index]  # all are read
     for texts in (TEXTS, TEXTS[::-1], [*TEXTS] * 3):
-        together = [result.logit for result in engine.read(texts)]  # type: ignore[union-attr]
+        together = [result[0].logit for result in engine.read(texts)]  # type: ignore[index]
         assert together == pytest.approx([alone[TEXTS.index(text)] for text in texts], abs=1e-5)
 
 
@@ -114,15 +114,47 @@ def test_a_decoder_classifies_by_the_last_token_of_each_text(tmp_path: Path) -> 
 
 
 def test_windows_hold_the_text_once_and_end(encoders: dict[tuple[str, bool], Path]) -> None:
-    """The windows do not overlap, have special tokens each, and are at most `windows`; `tokens` counts them all."""
+    """The windows do not overlap, have special tokens each, and are at most `windows`; a short last one is left out."""
     text = "the of and to " * 100
     read = {}
-    for windows in (1, 2, 50):
-        (found,) = load_encoder_engine(settings_of(encoders["roberta", True], windows=windows)).read([text])
-        read[windows] = found.tokens  # type: ignore[union-attr]  # it is read
+    for windows, shortest in ((1, 2), (2, 2), (50, 2), (50, 64)):
+        settings = settings_of(encoders["roberta", True], windows=windows, min_tokens=shortest)
+        (found,) = load_encoder_engine(settings).read([text])
+        read[windows, shortest] = [window.tokens for window in found]  # type: ignore[union-attr]  # it is read
     from transformers import AutoTokenizer
 
     plain: Any = AutoTokenizer
     own = len(plain.from_pretrained(encoders["roberta", True])(text, add_special_tokens=False).input_ids)
-    assert (read[1], read[2]) == (64, 128)
-    assert read[50] == own + 2 * -(-own // 62)
+    rest = own % 62
+    assert (read[1, 2], read[2, 2]) == ([64], [64] * 2)
+    assert rest and read[50, 2] == [64] * (own // 62) + [rest + 2]
+    assert read[50, 64] == [64] * (own // 62)
+
+
+@pytest.mark.parametrize("tokens", [8, 64, 65, 130])
+def test_attention_in_blocks_is_that_of_transformers(
+    encoders: dict[tuple[str, bool], Path], monkeypatch: pytest.MonkeyPatch, tokens: int
+) -> None:
+    """DeBERTa's attention by blocks of positions and of heads, in batches with padding, gives the logits to 1e-5."""
+    from scoring.encoder import disentangled
+
+    monkeypatch.setattr(disentangled, "PIECE", 2 * tokens**2)  # two of the four heads at a time
+    settings = settings_of(encoders["deberta-v2", False], max_tokens=tokens)
+    texts = [*TEXTS, "the of and to " * 20 + "a", "the of and to " * 20]
+    assert logits_of(settings, texts) == pytest.approx([b - a for a, b in plain_logits(settings, texts)], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "layers"), [({}, 2), ({"pos_att_type": ["c2p"]}, 0), ({"share_att_key": False}, 0)]
+)
+def test_only_the_attention_that_is_known_is_replaced(
+    encoders: dict[tuple[str, bool], Path], changes: dict[str, Any], layers: int
+) -> None:
+    """Both terms of distance, by shared projections: another DeBERTa stays as transformers has it."""
+    import transformers
+
+    from scoring.encoder.disentangled import speed_up_attention
+
+    kinds = vars(transformers)
+    config = kinds["AutoConfig"].from_pretrained(encoders["deberta-v2", True], **changes)
+    assert speed_up_attention(kinds["AutoModel"].from_config(config)) == layers

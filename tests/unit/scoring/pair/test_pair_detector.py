@@ -25,13 +25,14 @@ from tests.support.pairs import Pair, settings_of
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch")]
 
 READING = PairReading(0.85, 2.5, 2.0, 2.3, 300)
+WINDOWS = ((0.8, 400), (1.0, 500), (1.0, 100))  # scores and tokens
 
 
 class FakeEngine:
     """Gives the same results for any texts."""
 
     def __init__(self, *results: Any) -> None:
-        self.results = list(results)
+        self.results = [[result] if isinstance(result, PairReading) else result for result in results]
 
     def read(self, texts: Any) -> list[Any]:
         return self.results
@@ -58,11 +59,13 @@ def test_identity_changes_with_each_part(pairs: dict[str, Pair]) -> None:
         {"dtype": "bfloat16"},
         {"device": "cuda"},  # and so bfloat16
         {"max_tokens": 256},
+        {"windows": 4},
         {"min_tokens": 64},
         {"english_only": True},
     ]
     identities = {pair_identity(msgspec.structs.replace(settings, **change), "binoculars") for change in changes}
     assert pair_identity(settings, "binoculars") not in identities
+    assert pair_identity(settings, "binoculars").endswith("/float32/512")  # as before there were windows
     assert len(identities) == len(changes) - 1  # dtype and device are equal
     for change in ({"batch_tokens": 128}, {"device": "cuda", "dtype": "float32"}):
         assert pair_identity(msgspec.structs.replace(settings, **change), "binoculars") == pair_identity(
@@ -170,7 +173,7 @@ def test_uncalibrated_detector_gives_scores_without_flags() -> None:
     found = detector("binoculars", None, READING)
     assert found.identity.endswith("/512/uncalibrated")
     assert "no threshold" in found.warning
-    assert found.score(["x"]) == [TextScore(score=0.85, tokens=300)]
+    assert found.score(["x"]) == [TextScore(score=0.85, tokens=300, windows=1)]
 
 
 def test_thresholds_flag_in_their_direction() -> None:
@@ -182,6 +185,24 @@ def test_thresholds_flag_in_their_direction() -> None:
     high = thresholds("b", threshold=2.5, llm_below=False)
     found = detector("fast-detectgpt", high, READING, PairReading(0.9, 2.6, 1, 1, 9))
     assert [(score.score, score.flag) for score in found.score(["x", "y"])] == [(2.5, False), (2.6, True)]
+
+
+def test_windows_are_averaged_and_flagged_each() -> None:
+    """A text's score is the mean of its windows', weighted by tokens; their flags are counted, their spread is kept."""
+    found = detector("binoculars", thresholds("b"), [PairReading(score, 0, 1, 1, tokens) for score, tokens in WINDOWS])
+    (said,) = found.score(["x"])
+    assert said == TextScore(
+        score=0.92, flag=False, tokens=1000, windows=3, windows_flagged=1, windows_spread=0.0979796
+    )
+    assert (said.windows, detector("binoculars", None, READING).score(["x"])[0].windows_flagged) == (3, None)
+    warning = pair_warning(f"{found.identity.rpartition('/')[0]}x3/mine-01234567")
+    assert "first 3 windows of 512 tokens" in warning
+
+
+def test_published_thresholds_are_of_one_window() -> None:
+    """They were measured on the openings of texts: with several windows a pair is uncalibrated."""
+    base = "binoculars/falcon-7b+falcon-7b-instruct@01234567/bfloat16/512"
+    assert len(published_for(base)) == 2 and published_for(f"{base}x4") == []
 
 
 def test_curve_gives_the_probability() -> None:
@@ -229,7 +250,7 @@ def test_both_detectors_of_a_pair_share_an_engine(pairs: dict[str, Pair]) -> Non
 def test_models_that_changed_on_disk_are_not_loaded_again(copy: Pair) -> None:
     """After a lost device, changed files are refused, because the identity names the first ones."""
     engine = load_pair_engine(settings_of(copy))
-    assert isinstance(engine.read([PROSE])[0], PairReading)
+    assert isinstance(engine.read([PROSE])[0], list)
     configure = copy.observer / "config.json"
     configure.write_text(configure.read_text() + " ")
     engine._device = None  # as after a loss
@@ -237,4 +258,4 @@ def test_models_that_changed_on_disk_are_not_loaded_again(copy: Pair) -> None:
         engine.read([PROSE])
     assert caught.value.fatal  # no record is dead-lettered, and the process ends
     configure.write_text(configure.read_text()[:-1])
-    assert isinstance(engine.read([PROSE])[0], PairReading)
+    assert isinstance(engine.read([PROSE])[0], list)

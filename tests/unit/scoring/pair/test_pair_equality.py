@@ -160,11 +160,30 @@ def test_texts_are_cut_at_max_tokens(loaded: Loaded, architecture: str) -> None:
     assert models.tokenizer is not None
     ids = models.tokenizer.encode(text).ids[:50]
     cut = engine(pair, models, max_tokens=50)
-    read = cut.read([text])[0]
-    assert isinstance(read, PairReading)
-    assert read.tokens == 50
-    assert apart([read], [naive.score(ids)]) < LIMIT
+    (read,) = cut.read([text])
+    assert isinstance(read, list)
+    assert read[0].tokens == 50
+    assert apart(read, [naive.score(ids)]) < LIMIT
     assert apart(cut.read_ids([models.tokenizer.encode(text).ids]), [naive.score(ids)]) < LIMIT
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_windows_follow_one_another(loaded: Loaded, architecture: str) -> None:
+    """Each window has the reference's numbers of its tokens; a tail that is too short to be scored is not read."""
+    pair, models, naive = loaded[architecture]
+    text = "The harbour was quiet in the morning, and the boats that had come in late were still being unloaded. " * 9
+    assert models.tokenizer is not None
+    ids = models.tokenizer.encode(text, add_special_tokens=False).ids
+    first = models.tokenizer.encode("").ids  # <s> of a llama, in front of each window
+    size = 40 - len(first)
+    whole, rest = divmod(len(ids), size)
+    assert whole >= 2 and rest > 1
+    for most, shortest in ((2, 2), (60, 2), (60, 40)):
+        expected = [[*first, *ids[start : start + size]] for start in range(0, len(ids), size)][:most]
+        expected = [window for window in expected if len(window) >= shortest]
+        (read,) = engine(pair, models, max_tokens=40, windows=most, min_tokens=shortest).read([text])
+        assert isinstance(read, list)
+        assert apart(read, [naive.score(window) for window in expected]) < LIMIT
 
 
 def test_pad_tokens_count_in_ppl_and_not_in_x_ppl(loaded: Loaded) -> None:
@@ -190,7 +209,9 @@ def test_llama_reads_its_beginning_of_text(loaded: Loaded) -> None:
         assert models.tokenizer is not None
         encoding = models.tokenizer.encode(text)
         assert encoding.tokens[0].startswith(first[:1])
-        assert apart(engine(pair, models).read([text]), [naive.score(encoding.ids)]) < LIMIT
+        (read,) = engine(pair, models).read([text])
+        assert isinstance(read, list)
+        assert apart(read, [naive.score(encoding.ids)]) < LIMIT
 
 
 def test_many_texts_come_back_in_order(loaded: Loaded) -> None:
@@ -200,6 +221,6 @@ def test_many_texts_come_back_in_order(loaded: Loaded) -> None:
     read = engine(pair, models, max_tokens=64, batch_tokens=64).read(texts)
     assert models.tokenizer is not None
     for text, found in zip(texts, read, strict=True):
-        assert isinstance(found, PairReading) == bool(text)
-        if text and text.endswith(("3", "8")):
-            assert apart([found], [naive.score(models.tokenizer.encode(text).ids)]) < LIMIT
+        assert isinstance(found, list) == bool(text)
+        if isinstance(found, list) and text.endswith(("3", "8")):
+            assert apart(found, [naive.score(models.tokenizer.encode(text).ids)]) < LIMIT

@@ -88,7 +88,8 @@ class FakeEngine:
     def read(self, texts: Sequence[str]) -> list[Any]:
         self.read_texts.append(list(texts))
         return [
-            PoisonText("too much") if text == "bad" else PairReading(0.875, 2.5, 0.0, 0.0, len(text)) for text in texts
+            PoisonText("too much") if text == "bad" else [PairReading(0.875, 2.5, 0.0, 0.0, len(text))]
+            for text in texts
         ]
 
     def warm_up(self) -> None:

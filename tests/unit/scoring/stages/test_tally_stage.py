@@ -43,6 +43,20 @@ def test_pages_that_count_by_their_segments_are_articles_and_are_counted_apart()
     assert (now.articles, now.through_segments, now.scored) == (5, 3, 4)
 
 
+def test_scored_control_pages_are_counted_with_their_flags() -> None:
+    """Of the newest fetch of each, by class, whatever the order; without a score or as no article they do not count."""
+    ages = ["control", "control", "declared", "", "control"]
+    pages = [page(i, age=age, article=i < 4) for i, age in enumerate(ages)]
+    records = [*pages, page(9, age="control"), *(score(f"t{i}", i in (1, 2)) for i in range(5))]
+    for some in (records, records[::-1]):
+        row = Desk(sprt=SPRT).feed(*some).row
+        assert (row.control_scored, row.control_flagged) == (2, 1)
+        assert (row.declared_scored, row.declared_flagged) == (1, 1)
+        assert (row.scored, row.flagged) == (4, 2)
+    changed = Desk(sprt=SPRT).feed(*records, page(1, visit=2)).row
+    assert (changed.control_scored, changed.control_flagged, changed.scored) == (1, 0, 4)
+
+
 def test_a_row_is_emitted_only_when_it_differs() -> None:
     """Records without a change emit nothing, at any time."""
     desk = Desk().feed(hit(1), page(1), score("t1", True))
