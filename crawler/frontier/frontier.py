@@ -45,7 +45,7 @@ from crawler.web.inspection import Inspector
 from crawler.web.urls import hit_url, host_of, origin_of, port_of
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
-from stream.schema.records import Decision, Hit, Page
+from stream.schema.records import Decision, Hit, Page, Sitemaps
 from stream.schema.vocabulary import FetchOutcome
 from stream.text.times import DAY_MS
 
@@ -66,6 +66,7 @@ class Frontier:
         now_ms: int,
         excludes: Callable[[str], bool] = lambda _: False,
         inspector: Inspector | None = None,
+        emit_sitemaps: Callable[[Sitemaps], None] = lambda _: None,
     ) -> None:
         """Work on `state` at `now_ms`; page records go to `emit`. `excludes` names the hosts that are not visited.
 
@@ -78,7 +79,7 @@ class Frontier:
         self._store = SiteStore(state, settings, now_ms)
         self._rules = SiteRules(self._store, robots)
         self._pages = PageLog(self._store, emit)
-        self._discovery = Discovery(self._store, self._pages)
+        self._discovery = Discovery(self._store, self._pages, emit_sitemaps)
         self._inspector = inspector
         self._answers = Answers(self._store, self._rules, self._pages, self._discovery, inspector)
 

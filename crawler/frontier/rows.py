@@ -195,6 +195,10 @@ class SitemapRow(FrontierRow):
     sample: list[str] = []
     retried: str = ""  # the last file requested twice
     missed: bool = False  # some file could not be had, and may be later
+    urls: int = 0  # in the files so far
+    files: int = 0  # known so far
+    good: int = 0  # of the read ones, those with an entry
+    months: dict[str, int] = {}  # of the URLs' changes
 
 
 Sums = tuple[tuple[int, ...], tuple[int, ...]]

@@ -19,7 +19,7 @@ from lab.extractor_bench.pages import BenchPage
 from lab.extractor_bench.tool_process import CPU_MS, FACTS, command
 from lab.extractor_bench.tools import MEASURED, TOOLS
 
-_BATCH = 64
+_BATCH = 512
 _MISSING = "missing"  # error of a page without a recorded text
 Advance = Callable[[int], None]
 

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from crawler.frontier.report import require_readable
 from crawler.frontier.rows import SiteRow, robots_key, site_key, tdm_key, unpack
 from crawler.robots.lines import ROBOTS_CAP_BYTES
-from crawler.robots.rules import WILDCARDS_CAP, RobotsExplanation, explain
+from crawler.robots.rules import RobotsExplanation, explain
 from crawler.robots.tdmrep import TdmRep, TdmRule
 from crawler.settings import CrawlSettings
 from crawler.web.urls import normalise, site_of
@@ -134,7 +134,7 @@ def _because(decision: RobotsExplanation) -> str:
         "no_rule": "no rule of the group matches",
         "no_group": "no group is for us and none for *",
         "robots_txt": "robots.txt itself always is",
-        "too_costly": f"the patterns with * have more than {WILDCARDS_CAP} characters: all counts as disallowed",
+        "too_costly": "too many patterns with * look as if they match it: it counts as disallowed",
     }[decision.why]
 
 

@@ -15,6 +15,7 @@ from stream.schema.forgotten import Forgotten, ForgottenHost
 from stream.schema.topics import FRONTIER_STORE, HITS, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Ran, Runner
+from tests.support.web.robots_texts import COSTLY_TARGET, costly_robots
 
 _TEXT = """# ours
 User-agent: *
@@ -55,8 +56,8 @@ def test_the_line_that_decides_is_told(farmwatch: Runner, tmp_path: Path) -> Non
         ("User-agent: *\nDisallow: /x", "/", "no_rule", Exit.OK),
         ("User-agent: *\nDisallow: /", "/robots.txt", "robots_txt", Exit.OK),
         ("User-agent: *\nDisallow: /", "/", "rule", Exit.PROBLEM),
-        ("User-agent: *\nCrawl-delay: 600", "/", "no_rule", Exit.PROBLEM),
-        ("User-agent: *\n" + "".join(f"Disallow: /*{n}*\n" for n in range(20_000)), "/", "too_costly", Exit.PROBLEM),
+        ("User-agent: *\nCrawl-delay: 86401", "/", "no_rule", Exit.PROBLEM),
+        (costly_robots().decode(), COSTLY_TARGET, "too_costly", Exit.PROBLEM),
     ],
 )
 def test_each_reason_has_its_words(
