@@ -19,7 +19,7 @@ from filters.dates.page_dates import Candidates
 from filters.dates.parsing import ReadDate, read_date, read_path
 from stream.schema.dates import DateSource, PageDate, Precision
 
-PUBLISHED_META = frozenset(
+_PUBLISHED_META = frozenset(
     {
         *("article.published", "article:published", "article:published_date", "article:published_time", "bt:pubdate"),
         *("citation_online_date", "citation_publication_date", "cxenseparse:publishtime"),
@@ -30,7 +30,7 @@ PUBLISHED_META = frozenset(
     }
 )
 """Names of `meta` elements with the date of publication, in lower case."""
-OTHER_META = ("date", "dc.date", "dc.date.created", "dcterms.created", "dcterms.date", "dc.created", "datecreated")
+_OTHER_META = ("date", "dc.date", "dc.date.created", "dcterms.created", "dcterms.date", "dc.created", "datecreated")
 """Those that do not say of what their date is, the most reliable first."""
 _MODIFIED_META = frozenset(
     {
@@ -112,12 +112,12 @@ def _read_metas(found: _Found, metas: Sequence[Any]) -> list[str]:
     others: list[tuple[int, str]] = []
     for element in metas:
         name = (element.get("property") or element.get("name") or element.get("itemprop") or "").strip().lower()
-        if name in PUBLISHED_META:
+        if name in _PUBLISHED_META:
             found.add(DateSource.META, element.get("content", ""))
         elif name in _MODIFIED_META:
             found.add(DateSource.META, element.get("content", ""), is_change=True)
-        elif name in OTHER_META:
-            others.append((OTHER_META.index(name), element.get("content", "")))
+        elif name in _OTHER_META:
+            others.append((_OTHER_META.index(name), element.get("content", "")))
     return [text for _, text in sorted(others)]
 
 
