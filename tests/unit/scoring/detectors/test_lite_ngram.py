@@ -83,7 +83,8 @@ def test_with_thresholds_measured_elsewhere_the_warning_names_their_error(tmp_pa
     settings = ScoreSettings(detectors=["lite-ngram"], thresholds={"lite-ngram": str(tmp_path / "mine.json")})
     ((identity, warning),) = detector_warnings(settings).items()
     assert identity == f"{base}/{chosen.tag}"
-    assert warning.startswith(f"style classifier, not Binoculars; threshold set {chosen.tag}, measured on {measured_on}")
+    instead = f"threshold set {chosen.tag}, measured on {measured_on}"
+    assert warning.startswith(f"style classifier, not Binoculars; {instead}")
     assert "indicative only" not in warning and warning.endswith(DETECTOR.warning.partition(". ")[2])
 
 
