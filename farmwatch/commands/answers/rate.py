@@ -16,6 +16,7 @@ from farmwatch.config.opening import opened
 from farmwatch.share.change_since import change_since, day_time, in_points
 from farmwatch.share.current_rate import current_rate, field_of_ruleset
 from farmwatch.share.cut_options import cut_text, read_days, read_ranks
+from farmwatch.share.published_rate import PUBLISHED_SHOWN, published_columns, published_rate
 from farmwatch.share.rate_series import POINT_COLUMNS, points_of_run
 from farmwatch.share.words import sentence, sentences, share_columns, short_share, text_of
 from farmwatch.tables.columns import Column
@@ -27,6 +28,7 @@ from replay.rows.site_table import Counts
 from scoring.rates.cuts import Cut
 from scoring.rates.direct_share import ShareState
 from scoring.rates.groups import OTHER, day_of, group_order
+from scoring.rates.published import PUBLISHED_SPLITS
 from scoring.rates.series import SERIES, series_of
 from scoring.rates.split_rates import RateLine
 from stream.log.contract import Log
@@ -44,14 +46,18 @@ _HISTORY_SHOWN = (
 
 
 ShareOf = Literal["sites", "domains", "results", "ranked-results", "any-article", "every-article"]
+PublishedSplit = Literal["published", "published-year"]
 RateSplit = Literal["source", "query", "query-group", "rank", "day", "week", "month"]
 
 
 def rate(
     *,
     by: Annotated[
-        RateSplit | None,
-        Parameter(help="Split by source, query, group of queries or rank of the hits, or by day, week or month."),
+        RateSplit | PublishedSplit | None,
+        Parameter(
+            help="Split by source, query, group of queries or rank of the hits, or by day, week or month; or the series"
+            " by the quarter (published) or year in which articles were published."
+        ),
     ] = None,
     of: Annotated[
         ShareOf,
@@ -67,6 +73,9 @@ def rate(
         str, Parameter(name="--from", help="Only sites returned on this day or later, such as 2026-05-01; UTC.")
     ] = "",
     until: Annotated[str, Parameter(name="--to", help="Only sites returned on this day or before.")] = "",
+    least: Annotated[
+        int, Parameter(help="Of a series by publication: only sites with so many articles of the period.")
+    ] = 1,
     history: Annotated[
         bool, Parameter(negative="", help="The series that were kept, of all sites or of source, rank or query-group.")
     ] = False,
@@ -88,6 +97,9 @@ def rate(
     By day, week (ISO) or month, in UTC: the sites that search results returned in it, with the verdicts that held then.
     A site counts in each window that returned it. An interval that is too wide says why, and what would help.
 
+    By published: of the articles of each period that a language model wrote, corrected for the detector's errors, and
+    of the sites that have such articles. Only trusted days of publication count.
+
     History: the share as it was at each point in time, by default of the last 7 days.
 
     Why: the change since the first point of a day, split into new sites, other sources, left sites, sites known
@@ -100,7 +112,9 @@ def rate(
     cut = Cut(source, group, read_ranks(rank), *read_days(since, until, now_ms))
     if group and group not in (names := [*config.rate.groups, OTHER]):
         raise UsageError(f"--group {group!r}: the groups of rate.groups are {', '.join(names)}")
+    is_series = by in PUBLISHED_SPLITS and not history
     columns: Sequence[Column[Any]] = POINT_COLUMNS if history else share_columns({})
+    columns = published_columns({}) if is_series else columns
     listing.of(columns)  # its errors are said before the log is read
     if why:
         if by or history or cut != Cut() or of != "sites":
@@ -108,6 +122,10 @@ def rate(
         if listing != Listing(json=listing.json):
             raise UsageError("--why is text, or JSON with --json: leave out the options of lists")
         return _show_change(config, why, run, now_ms, as_json=listing.json)
+    if is_series:
+        if of != "sites":
+            raise UsageError(f"--by {by} is of articles: leave --of out")
+        return _show_published(config, by or "", cut, listing, now_ms, run, least)
     if history:
         return _show_history(config, by or "", cut, listing, now_ms, run)
     with opened(config) as log:
@@ -224,6 +242,19 @@ def _warn_unscored(counts: Counts, run: str) -> None:
         why = f"; `farmwatch runs show {run}` says why" if run else ""
         articles = counted(counts.articles, "article")
         message(one_line(f"{counts.unscored:,} of {articles} {verb} no score yet: in no verdict{why}"))
+
+
+def _show_published(config: Config, by: str, cut: Cut, listing: Listing, now_ms: int, run: str, least: int) -> Exit:
+    """Print the series by day of publication, oldest first."""
+    with opened(config) as log:
+        found = published_rate(log, config, now_ms, by=by, cut=cut, run=run, least=least)
+    warnings = caveats(config, (line.detector for line in found.lines))
+    listing.of(published_columns(warnings)).put(found.lines, "period", PUBLISHED_SHOWN, most=None)
+    if listing.is_table:
+        for note in found.notes():
+            message(note)
+        print_caveats(warnings, short=True)
+    return Exit.OK
 
 
 def _show_history(config: Config, by: str, cut: Cut, listing: Listing, now_ms: int, run: str) -> Exit:
