@@ -27,11 +27,15 @@ class SiteRules:
         return self.shelf.rules(row.site, row.robots_until, lambda: self.store.state.get(robots_key(row.site)) or b"")
 
     def keep_robots(self, row: SiteRow, answer: FetchResult, *, has_rules: bool) -> None:
-        row.robots_until = answer.started_ms + int(self.store.settings.robots_ttl_s * 1000)
+        """Store a robots.txt, or its absence, and take the delay that it asks for, whether or not it is obeyed."""
+        settings = self.store.settings
+        row.robots_until = answer.started_ms + int(settings.robots_ttl_s * 1000)
         if has_rules:
             self.store.state.put(robots_key(row.site), answer.body)
         else:
             self.store.state.delete(robots_key(row.site))
+        row.delay_s = max(settings.delay_s, self.rules(row).crawl_delay_s)
+        row.robots_until = answer.started_ms + int(settings.robots_life_s(row.delay_s) * 1000)
 
     def wants_tdm(self, row: SiteRow, rules: RobotsRules) -> bool:
         """Whether to request tdmrep.json; if robots.txt forbids that, the file counts as absent."""
@@ -56,7 +60,7 @@ class SiteRules:
             return
         if answer.status or not answer.unreachable:
             self._forget_tdm(row)
-        row.tdm_until = answer.started_ms + int(settings.robots_ttl_s * 1000)
+        row.tdm_until = answer.started_ms + int(settings.robots_life_s(row.delay_s) * 1000)
         if answer.outcome is FetchOutcome.FETCHED and TdmRep.parse(answer.body).rules:
             self.store.state.put(tdm_key(row.site), answer.body)
 

@@ -63,9 +63,11 @@ _KEYS = {
 }
 _EOL = re.compile(r"\r\n?|\n")
 _TOKEN = re.compile(r"[a-z_-]+")
-# `inf` and powers of ten are long delays, not invalid ones
-_SECONDS = re.compile(
-    r"\+?(?:(?:[0-9]{1,400}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:e[+-]?[0-9]{1,4})?|inf(?:inity)?\b)", re.IGNORECASE
+# `inf` and powers of ten are long delays, not invalid ones; without a unit it is seconds
+_DELAY = re.compile(
+    r"(\+?(?:(?:[0-9]{1,400}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:e[+-]?[0-9]{1,4})?|inf(?:inity)?\b))"
+    r"[ \t]*(?:(?:(ms|milliseconds?|msecs?)|(m|mins?|minutes?)|(h|hrs?|hours?))\b)?",
+    re.IGNORECASE,
 )
 
 
@@ -106,10 +108,10 @@ def group_of(lines: Iterator[Line] | list[Line], agent: str) -> tuple[RobotsGrou
             if len(sitemaps) < SITEMAPS_CAP and line.value:
                 sitemaps.append(line)
         elif line.key is Key.DELAY:
+            seconds = _delay_s(line.value)
             for group in bound:
-                seconds = _SECONDS.match(line.value)
-                if seconds is not None and float(seconds[0]) > group.delay_s:
-                    group.delay_s, group.delay_line = min(float(seconds[0]), DELAY_MOST_S), line.number
+                if seconds > group.delay_s:
+                    group.delay_s, group.delay_line = seconds, line.number
         else:
             begun = True
             if line.value:
@@ -130,6 +132,16 @@ def _key_and_value(line: str) -> tuple[Key, str] | None:
         if key is not None and len(words) > count:
             return key, line.split(None, count)[count]
     return None
+
+
+def _delay_s(value: str) -> float:
+    """The seconds of a `Crawl-delay`, as in `2`, `0.5`, `500ms` or `1 min`; 0 if it is invalid."""
+    found = _DELAY.match(value)
+    if found is None:
+        return 0.0
+    number, milliseconds, minutes, hours = found.groups()
+    unit_s = 0.001 if milliseconds else 60 if minutes else 3600 if hours else 1
+    return min(float(number) * unit_s, DELAY_MOST_S)
 
 
 def _token(value: str) -> str:

@@ -18,7 +18,7 @@ from farmwatch.share.current_rate import current_rate, field_of_ruleset
 from farmwatch.share.cut_options import cut_text, read_days, read_ranks
 from farmwatch.share.published_rate import PUBLISHED_SHOWN, published_columns, published_rate
 from farmwatch.share.rate_series import POINT_COLUMNS, points_of_run
-from farmwatch.share.words import sentence, sentences, share_columns, short_share, text_of
+from farmwatch.share.words import controls_text, sentence, sentences, share_columns, short_share, text_of
 from farmwatch.tables.columns import Column
 from farmwatch.tables.listing import LISTING, Listing
 from farmwatch.terminal.messages import message, put, put_json, put_wrapped
@@ -208,6 +208,10 @@ def _put_line(line: RateLine, *, of_visitors: bool, verbose: bool) -> None:
     if verbose and line.bound_low is not None and line.bound_high is not None:
         said.append(f"bounds over all sites, judged or not: {line.bound_low:.1%} to {line.bound_high:.1%}")
     said.append(f"decided one by one: {line.llm:,} llm, {line.human:,} human; {line.open_of_scored:,} open")
+    if line.controls:
+        said.append(f"controls: {controls_text(line.controls)}")
+    if line.declared and verbose:
+        said.append(f"declared older, perhaps changed since: {controls_text(line.declared)}")
     if verbose:
         said.append(f"by these verdicts alone: {text_of(line.judged_remarks)}")
     digest = line.digest if verbose else line.digest[:8]

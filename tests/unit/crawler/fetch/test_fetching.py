@@ -126,7 +126,7 @@ def test_the_twins_crawl_delay_is_kept(loopback: Web) -> None:
         "www.a.test/x": page("here"),
         "www.a.test/robots.txt": Reply(b"User-agent: *\nCrawl-delay: 0.3"),
         "b.test/x": redirect("https://www.b.test/x"),
-        "www.b.test/robots.txt": Reply(b"User-agent: *\nCrawl-delay: 121"),
+        "www.b.test/robots.txt": Reply(b"User-agent: *\nCrawl-delay: 86401"),
     }
     assert fetch(loopback.target, "https://a.test/x").outcome is FetchOutcome.FETCHED
     assert loopback.paths("www.a.test") == ["/robots.txt", "/x"] and loopback.gaps("www.a.test")[0] > 0.2

@@ -95,7 +95,9 @@ def test_a_robots_txt_in_the_wrong_encoding_is_obeyed(encoding: str) -> None:
     [
         *((f"User-agent: *\nCrawl-delay: {said}", 0) for said in ("-3", "soon", "nan", "info", "٥")),
         *((f"User-agent: *\nCrawl-delay: {said}", 1e9) for said in ("inf", "Infinity", "1e309", "9" * 5000)),
-        *((f"User-agent: *\nCrawl-delay: {said}", 0.5) for said in ("0.5", ".5", "5e-1", "+.5s")),
+        *((f"User-agent: *\nCrawl-delay: {said}", 0.5) for said in ("0.5", ".5", "5e-1", "+.5s", "500ms", "500 MSec")),
+        *((f"User-agent: *\nCrawl-delay: {said}", 120) for said in ("2m", "2 minutes", "120 seconds", "120 mph")),
+        ("User-agent: *\nCrawl-delay: 1 hour", 3600),
         ("User-agent: *\ncrawl delay 4", 4),
         ("Crawl-delay: 7\nUser-agent: *\nDisallow:", 0),
         ("User-agent: other\nCrawl-delay: 7\nUser-agent: *\nDisallow: /x", 0),

@@ -101,6 +101,30 @@ def test_cuts_that_make_no_sense_are_refused(farmwatch: Runner, finished: str, o
     assert (ran.code, said in ran.err) == (Exit.USAGE, True)
 
 
+def test_controls_are_said_beside_the_share(farmwatch: Runner, finished: str) -> None:
+    """One line has the flagged share of control pages with its interval, and the control sites called llm.
+
+    Pages declared older without a day of change are in --verbose and JSON only; without such pages nothing is said.
+    """
+    assert "controls" not in farmwatch("rate", "--verbose", "--log", finished).out
+    controls = {"control_scored": 8, "control_flagged": 2}
+    put(
+        finished,
+        *(row(f"c{n}.example", "llm" if n == 1 else "human", scored=8, flagged=2, **controls) for n in range(4)),
+        row("d.example", "human", scored=9, declared_scored=5, declared_flagged=1),
+    )
+    said = " ".join(farmwatch("rate", "--log", finished).out.split())
+    assert "controls: 25.0% of articles of before ChatGPT flagged (" in said
+    assert "): 8 of 32, of 4 sites, too few: the share's interval needs 50; 1 of 4 with no other called llm" in said
+    assert "declared older" not in said
+    said = " ".join(farmwatch("rate", "--verbose", "--log", finished).out.split())
+    assert "declared older, perhaps changed since: 20.0% of" in said
+    put(finished, *(row(f"e{n}.example", "human", scored=2, control_scored=1) for n in range(46)))
+    assert "too few" not in " ".join(farmwatch("rate", "--log", finished).out.split()).partition("controls:")[2]
+    (line,) = farmwatch("rate", "--json", "--log", finished).lines
+    assert (line["controls"]["pages"], line["controls"]["called_llm"], line["declared"]["flagged"]) == (78, 1, 1)
+
+
 @pytest.mark.parametrize(
     ("sites", "changed"), [(3, False), (3, True), (12, False), (12, True), (60, False), (60, True), (1200, True)]
 )

@@ -56,7 +56,7 @@ def test_the_line_that_decides_is_told(farmwatch: Runner, tmp_path: Path) -> Non
         ("User-agent: *\nDisallow: /x", "/", "no_rule", Exit.OK),
         ("User-agent: *\nDisallow: /", "/robots.txt", "robots_txt", Exit.OK),
         ("User-agent: *\nDisallow: /", "/", "rule", Exit.PROBLEM),
-        ("User-agent: *\nCrawl-delay: 600", "/", "no_rule", Exit.PROBLEM),
+        ("User-agent: *\nCrawl-delay: 86401", "/", "no_rule", Exit.PROBLEM),
         (costly_robots().decode(), COSTLY_TARGET, "too_costly", Exit.PROBLEM),
     ],
 )
