@@ -22,7 +22,7 @@ import msgspec
 
 from scoring.rates.canary_counts import recent_canaries
 from scoring.rates.cuts import cut_rows
-from scoring.rates.direct_share import cells_of, known_sites, share_of_rows
+from scoring.rates.direct_share import WIDEST, cells_of, known_sites, share_of_rows
 from scoring.rates.split_rates import RateQuery
 from scoring.rates.terms import changed_row
 from scoring.rates.versions import Versions, comparable
@@ -48,7 +48,9 @@ class PublishedLine(msgspec.Struct, frozen=True, kw_only=True):
 
     by: str  # one of PUBLISHED_SPLITS
     group: str  # 2021-Q3 or 2021
-    share: float | None  # of these articles that is by a model; None: the detector does not tell
+    share: (
+        float | None
+    )  # of these articles that is by a model; None: too wide an interval, or the detector does not tell
     low: float | None
     high: float | None
     articles: int  # scored texts with a trusted day of publication in the period
@@ -90,7 +92,7 @@ class Errors(NamedTuple):
 
 
 class Period(NamedTuple):
-    """The articles of a period, with the share by a model and its interval; None: the detector does not tell."""
+    """The articles of a period, with the share by a model and its interval; None as in `PublishedLine`."""
 
     name: str
     members: Sequence[Dated]
@@ -118,7 +120,7 @@ def published_periods(rows: Sequence[SiteState], query: RateQuery, least: int = 
         from scoring.estimate.fit import WIDE
         from scoring.estimate.mixture import estimate_share
 
-        known = known_sites(recent_canaries(query.settings, of_versions, query.now_ms))
+        known = known_sites(recent_canaries(query.settings, of_versions, query.now_ms), counted)
         fit = estimate_share(_site_years(counted), WIDE, known, confidence)
         sites = [row.site for row in counted]
         domains = dict(zip(sites, domains_of(sites.__iter__), strict=True))
@@ -188,7 +190,7 @@ def _flagged(parts: Sequence[Dated], rng: np.random.Generator) -> tuple[float, N
 
 def _share(
     name: str, members: Sequence[Dated], errors: Errors, fit: Fit, confidence: float
-) -> tuple[float, float, float] | tuple[None, None, None]:
+) -> tuple[float | None, float | None, float | None]:
     import numpy as np
 
     from scoring.estimate.doubts import kinds_not_told_apart
@@ -200,7 +202,8 @@ def _share(
     apart = np.maximum(errors.drawn_se - errors.drawn_p0, 1e-9)
     tail = (1 - confidence) / 2
     low, high = np.quantile(np.clip((drawn - errors.drawn_p0) / apart, 0, 1), [tail, 1 - tail]).tolist()
-    return round(share, _PLACES), round(min(low, share), _PLACES), round(max(high, share), _PLACES)
+    low, high = round(min(low, share), _PLACES), round(max(high, share), _PLACES)
+    return (round(share, _PLACES) if high - low <= WIDEST else None), low, high
 
 
 def _line(period: Period, query: RateQuery) -> PublishedLine:

@@ -10,6 +10,7 @@ resampled and Se known.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -92,7 +93,7 @@ def _row(site: str, years: dict[int, Year], *, is_control: bool) -> SiteState:
 class Error(NamedTuple):
     """The error of one year's share, and whether each interval holds the truth."""
 
-    error: float
+    error: float  # NaN: no share is published
     is_within: bool
     width: float
     is_within_plain: bool
@@ -106,14 +107,12 @@ def errors(domains: int, changed: float, webs: int, seed: int = 1) -> Iterator[t
         made = web(domains, changed, rng)
         for period in published_periods(made.rows, RateQuery(by=YEAR)):
             truth = expected[period.name]
-            if period.share is None or period.low is None or period.high is None:
-                yield period.name, Error(-truth, False, 1.0, False)
+            if period.low is None or period.high is None:
+                yield period.name, Error(math.nan, False, 1.0, False)
                 continue
+            error = math.nan if period.share is None else period.share - truth
             within = period.low - 1e-9 <= truth <= period.high + 1e-9
-            yield (
-                period.name,
-                Error(period.share - truth, within, period.high - period.low, _plain(made, period.name, truth, rng)),
-            )
+            yield (period.name, Error(error, within, period.high - period.low, _plain(made, period.name, truth, rng)))
 
 
 def _plain(made: Web, year: str, truth: float, rng: np.random.Generator) -> bool:
@@ -134,7 +133,7 @@ def main() -> None:
             for year, error in errors(domains, changed, webs):
                 found.setdefault(year, []).append(error)
             for year in ("2019", "2021", "2023", "2025"):
-                of = np.array(found[year], float).mean(axis=0)
+                of = np.nanmean(np.array(found[year], float), axis=0)
                 print(f"{domains:7}  {changed:7}  {year}  {of[0]:+.3f}   {of[1]:.3f}     {of[2]:.3f}   {of[3]:.3f}")
 
 

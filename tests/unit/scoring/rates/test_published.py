@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from scoring.rates.cuts import Cut
+from scoring.rates.direct_share import WIDEST
 from scoring.rates.published import CONTROLS, FEWEST_CONTROLS, MIXTURE, QUARTER, YEAR, PublishedLine, published_lines
 from scoring.rates.split_rates import RateQuery
 from stream.schema.records import SiteState
@@ -109,6 +110,13 @@ def test_a_detector_that_does_not_tell_gives_no_share() -> None:
     """Where no kind of sites is flagged more often than people may be."""
     rows = [site(f"h{n}.example", (5, 4), Q2024_1=(5, 4)) for n in range(40)]
     assert [line.share for line in lines(rows).values()] == [None]
+
+
+def test_an_interval_that_is_too_wide_gives_no_share() -> None:
+    """As of one site with one article, of which the interval says all that is known."""
+    line = lines([*people(), *models(), site("one.example", Q2023_1=(1, 1))])["2023-Q1"]
+    assert line.share is None
+    assert line.low is not None and line.high is not None and line.high - line.low > WIDEST
 
 
 def test_the_intervals_hold_the_true_shares_of_simulated_webs() -> None:
