@@ -14,21 +14,24 @@ from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.share.change_since import change_since, day_time, in_points
-from farmwatch.share.current_rate import current_rate, field_of_ruleset
+from farmwatch.share.current_rate import CurrentRate, current_rate, field_of_ruleset
 from farmwatch.share.cut_options import cut_text, read_days, read_ranks
 from farmwatch.share.published_rate import PUBLISHED_SHOWN, published_columns, published_rate
 from farmwatch.share.rate_series import POINT_COLUMNS, points_of_run
+from farmwatch.share.second_opinions import opinion_words, second_opinions
 from farmwatch.share.words import controls_text, sentence, sentences, share_columns, short_share, text_of
 from farmwatch.tables.columns import Column
 from farmwatch.tables.listing import LISTING, Listing
 from farmwatch.terminal.messages import message, put, put_json, put_wrapped
 from filters.segments.names import SegmentKind
 from replay.live.epoch_change import seams_of
-from replay.rows.site_table import Counts
+from replay.rows.site_table import Counts, read_rows
+from replay.runs.lookup import names_to_read, second_runs
 from scoring.rates.cuts import Cut
 from scoring.rates.direct_share import ShareState
 from scoring.rates.groups import OTHER, day_of, group_order
 from scoring.rates.published import PUBLISHED_SPLITS
+from scoring.rates.second_opinion import SecondOpinion
 from scoring.rates.series import SERIES, series_of
 from scoring.rates.split_rates import RateLine
 from stream.log.contract import Log
@@ -99,6 +102,8 @@ def rate(
 
     By published: of the articles of each period that a language model wrote, corrected for the detector's errors, and
     of the sites that have such articles. Only trusted days of publication count.
+    A run that follows the live one under the same ruleset for another detector is a second opinion: its share has its
+    own line, and is never pooled.
 
     History: the share as it was at each point in time, by default of the last 7 days.
 
@@ -130,13 +135,15 @@ def rate(
         return _show_history(config, by or "", cut, listing, now_ms, run)
     with opened(config) as log:
         current = current_rate(log, config, now_ms, by=by or "", of=of, cut=cut, run=run)
-        running = None if by or of != "sites" or cut != Cut() else _kept_lately(log, config, now_ms, run)
+        of_all = not by and of == "sites" and cut == Cut()
+        running = _kept_lately(log, config, now_ms, run) if of_all else None
+        opinions = _second_opinions(log, config, current, now_ms) if of_all and not run else []
     lines = current.lines
     if running and {running, *(line.method for line in lines)} == {ShareState.DIRECT, ShareState.REVIEWED}:
         message("the share kept last had another review: a running farmwatch takes a new rate.review when it restarts")
     if current.kept_at:
         message(f"as TALLY's process found it at {datetime.fromtimestamp(current.kept_at / 1000, UTC):%H:%M:%S} UTC")
-    warnings = caveats(config, (line.detector for line in lines))
+    warnings = caveats(config, (line.detector for line in (*lines, *(opinion.line for opinion in opinions))))
     if current.waiting:
         message(
             f"{counted(current.waiting, 'hit')} {'waits' if current.waiting == 1 else 'wait'}; start `farmwatch up`"
@@ -145,13 +152,16 @@ def rate(
         message(f"only these sites: {cut_text(cut)}")
     is_list = by or listing.sort or listing.where or listing.limit is not None
     if not listing.is_table or (is_list and not verbose):
-        listing.of(share_columns(warnings)).put(lines, "line", _SHOWN, most=None)
+        shown = [*lines, *(opinion.line for opinion in opinions)]
+        listing.of(share_columns(warnings)).put(shown, "line", _SHOWN, most=None)
         if not listing.is_table:
             return Exit.OK
     else:
         for line in lines:
             kinds = field_of_ruleset(current.rulesets, line.digest, "kinds")  # comments are never beside other text
             _put_line(line, of_visitors=SegmentKind.COMMENT in kinds, verbose=verbose)
+        for opinion in opinions:
+            put_wrapped(one_line(opinion_words(opinion)), "  ")
     said = (sentence(line.canary_remark) for line in lines if line.canary_remark and verbose and line.by)
     for correction in dict.fromkeys(said):
         message(correction)
@@ -162,6 +172,24 @@ def rate(
     _warn_unscored(current.counts, run)
     print_caveats(warnings, short=not verbose)
     return Exit.OK
+
+
+def _second_opinions(log: Log, config: Config, current: CurrentRate, now_ms: int) -> list[SecondOpinion]:
+    """Those of the runs that follow the live one; not beside a stored answer, because their rows are as many."""
+    control = Control(log)
+    judged = [line for line in current.lines if control.live and line.digest == control.live.digest]
+    if len(judged) != 1 or not second_runs(control):
+        return []
+    if current.kept_at:
+        message("a second detector is not read beside a stored answer: `farmwatch rate --run` names its run")
+        return []
+    rows = read_rows(log, names_to_read(log).sites)
+    of_line = [row for row in rows if row.digest in ("", judged[0].digest) and row.detector == judged[0].detector]
+    return list(
+        second_opinions(
+            control, judged[0], of_line, lambda other: read_rows(log, other.names().sites), config.rate, now_ms
+        )
+    )
 
 
 def _show_change(config: Config, since: str, run: str, now_ms: int, *, as_json: bool) -> Exit:
