@@ -235,6 +235,8 @@ def _put_line(line: RateLine, *, of_visitors: bool, verbose: bool) -> None:
     said = [f"not judged: {_not_judged(line)}"]
     if verbose and line.bound_low is not None and line.bound_high is not None:
         said.append(f"bounds over all sites, judged or not: {line.bound_low:.1%} to {line.bound_high:.1%}")
+    if verbose and line.preferring:
+        said.append(f"{counted(line.preferring, 'site')} of the crawl with a preference on the use by AI")
     said.append(f"decided one by one: {line.llm:,} llm, {line.human:,} human; {line.open_of_scored:,} open")
     if line.controls:
         said.append(f"controls: {controls_text(line.controls)}")
