@@ -66,6 +66,7 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     site_method_digest: str
     without_pages: int  # of the unclassifiable: no page so far; the others have too few scored articles
     crawling: int | None = None  # of the whole crawl: sites with pages still to come; None if unknown
+    preferring: int | None = None  # of the whole crawl: sites that state a preference on the use by AI
     undated: int = 0  # of all sites: left out by a cut of days because their day is unknown
     mixed: int = 0  # sites with two clear groups of scores, whatever their verdict
     change: ShareChanged | None = None  # of all sites: new ones have another share since a day of the last year

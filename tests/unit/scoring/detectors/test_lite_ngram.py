@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.detectors.registry import DETECTORS, load_detectors
+from scoring.detectors.registry import DETECTORS, detector_warnings, load_detectors
 from scoring.detectors.settings import ScoreSettings
 from scoring.errors import BadWeights, UnknownDetector
 from scoring.lite_ngram.detector import LiteNgram, prepare
+from scoring.thresholds.threshold_set import ThresholdSet, write_thresholds
 from tests.support.pages.prose import PROSE
 from tests.support.paths import ROOT
 
@@ -45,7 +46,7 @@ def _prose(document: str) -> list[str]:
 
 DETECTOR = LiteNgram.load()
 
-PINNED = ("904c6e35", -3.869758, 0.008483, 272)  # weights, margin, p(llm), tokens
+PINNED = ("bb896305", -3.636021, 0.004544, 272)  # weights, margin, p(llm), tokens
 GERMAN = (
     "Als wir am Abend in den Hafen kamen, war es schon dunkel, und der Mann, der uns hinüber bringen wollte, war "
     "nirgends zu sehen. Mein Bruder sagte, dass er in der Kneipe fragen will, und so setzte ich mich. "
@@ -69,6 +70,22 @@ def test_identity_names_weights_and_threshold() -> None:
     assert re.fullmatch(r"lite-ngram/[0-9a-f]{8}/p0\.95", DETECTOR.identity)
     assert DETECTOR.warning.startswith("style classifier, not Binoculars; indicative only")
     assert len(re.findall(r"\d%", DETECTOR.warning)) >= 4
+
+
+def test_with_thresholds_measured_elsewhere_the_warning_names_their_error(tmp_path: Path) -> None:
+    """A set that names its texts stands in place of `indicative only`; what the card measured stays."""
+    base, _, _ = DETECTOR.identity.rpartition("/")
+    measured_on = "600 human and 120 LLM texts of 42 sites, controls of the log: flags 4.67%"
+    chosen = ThresholdSet(
+        name="mine", detector=base, number="p_llm", threshold=0.8, llm_below=False, measured_on=measured_on
+    )
+    write_thresholds(tmp_path / "mine.json", chosen)
+    settings = ScoreSettings(detectors=["lite-ngram"], thresholds={"lite-ngram": str(tmp_path / "mine.json")})
+    ((identity, warning),) = detector_warnings(settings).items()
+    assert identity == f"{base}/{chosen.tag}"
+    instead = f"threshold set {chosen.tag}, measured on {measured_on}"
+    assert warning.startswith(f"style classifier, not Binoculars; {instead}")
+    assert "indicative only" not in warning and warning.endswith(DETECTOR.warning.partition(". ")[2])
 
 
 @pytest.mark.parametrize(
@@ -110,9 +127,9 @@ def test_weights_and_reading_belong_together() -> None:
     assert (DETECTOR.weights.digest[:8], found.score, found.p_llm, found.tokens) == PINNED
 
 
-def test_only_the_first_700_words_are_read() -> None:
+def test_only_the_first_1000_words_are_read() -> None:
     """Text after the calibrated length has no effect."""
-    first, second = DETECTOR.score([PROSE * 17, PROSE * 17 + "Delve into the vibrant tapestry. " * 100])
+    first, second = DETECTOR.score([PROSE * 24, PROSE * 24 + "Delve into the vibrant tapestry. " * 100])
     assert first == second
 
 
