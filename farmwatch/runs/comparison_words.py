@@ -145,6 +145,8 @@ def as_json(compared: Comparison) -> dict[str, Any]:
             answer[name][part]["text"] = text_of(remarks)
     answer["pages"]["common"] = compared.pages.common
     answer["sites"]["llm_table"] = compared.sites.llm_table
+    if flags := compared.flags:
+        answer["flags"] |= {"agreeing": flags.agreeing, "disagreeing": flags.disagreeing}
     answer["changes"] = list(map(_change_as_json, compared.changes))
     return answer
 

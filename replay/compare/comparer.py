@@ -6,11 +6,22 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from replay.compare.comparison import SITES_NAMED, Comparison, JudgedShare, RuleChange, Side
+import numpy as np
+
+from replay.compare.comparison import (
+    DISAGREEMENTS_NAMED,
+    SITES_NAMED,
+    Comparison,
+    JudgedShare,
+    RuleChange,
+    Side,
+    TextFlags,
+)
 from replay.compare.flips import sample_of
 from replay.compare.run_pair import ComparedRun, RunPair, SiteRows, find_compared_run, in_same_terms, read_site_rows
 from replay.compare.site_changes import BootstrapSettings, DirectFit, DirectPair, PairedSites, share_of_run
-from replay.compare.verdict_join import VerdictJoin, join
+from replay.compare.text_flags import text_flags
+from replay.compare.verdict_join import SharedTexts, VerdictJoin, join
 from replay.runs.window import run_window
 from scoring.estimate.reviewed_share import Review
 from scoring.estimate.share_change import NO_CELL, PairedCells
@@ -60,7 +71,9 @@ def compare(
     newest = (read_site_rows(log, r.names.sites, r.newest.digest, r.run.detector) for r in runs)
     rows_a, rows_b = in_same_terms(log, runs, *newest)
     rated = _rated(rows_a, settings, now_ms, review), _rated(rows_b, settings, now_ms, review)
-    joined = join(log, runs, seed=request.seed, sample=request.sample)
+    detectors = rows_a.detector or runs[0].run.detector, rows_b.detector or runs[1].run.detector
+    is_apart = detectors[0] != detectors[1]
+    joined = join(log, runs, seed=request.seed, sample=request.sample, with_texts=is_apart)
     strata, sample = sample_of(log, joined, runs, request.sample)
     alone = joined.pages.only_in_a + joined.pages.only_in_b
     differ = joined.flips or joined.changed_reasons or joined.other_class or joined.other_text or alone
@@ -93,7 +106,13 @@ def compare(
         corrections=[each.correction for each in rated],
         other_windows=is_many and run_window(runs[0].run) != run_window(runs[1].run),
         changed_sites=sites.changed(SITES_NAMED),
+        flags=_flags(log, joined, detectors, runs[1].names.verdicts) if is_apart else None,
     )
+
+
+def _flags(log: Log, joined: VerdictJoin, detectors: tuple[str, str], verdicts: str) -> TextFlags:
+    shared = SharedTexts(*map(np.concatenate, zip(*joined.shared_texts, strict=True)))
+    return text_flags(log, shared, detectors, verdicts, DISAGREEMENTS_NAMED)
 
 
 def _rule_changes(runs: RunPair, joined: VerdictJoin) -> tuple[list[RuleChange], list[str], list[str]]:

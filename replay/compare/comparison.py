@@ -17,6 +17,7 @@ from stream.schema.vocabulary import SiteClass
 
 SITE_KINDS: tuple[str, ...] = (*SiteClass, "absent")  # absent: the run has no row of the site
 SITES_NAMED = 100  # largest number of sites with different verdicts that are listed
+DISAGREEMENTS_NAMED = 100  # largest number of pages that are listed because two detectors disagree
 IN, OUT = "in", "out"  # a page that became an article, and one that was thrown out
 
 
@@ -156,6 +157,41 @@ class SiteFlip(msgspec.Struct, frozen=True, kw_only=True):
     unscored_b: int
 
 
+class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
+    """A page whose text one of two detectors flags."""
+
+    url: str
+    site: str
+    page_id: str
+    fetch_id: str
+    text_digest: str
+    score_a: float  # by the detector of A; its scale and direction are not those of B
+    score_b: float
+    flagged_by: str  # A | B
+
+
+class TextFlags(msgspec.Struct, frozen=True, kw_only=True):
+    """Different texts that both runs keep and both detectors scored, by their flags."""
+
+    both: int
+    a_only: int
+    b_only: int
+    neither: int
+    apart: list[Disagreement]  # a page of each text, most decisive first; at most DISAGREEMENTS_NAMED
+
+    @property
+    def agreeing(self) -> int:
+        return self.both + self.neither
+
+    @property
+    def disagreeing(self) -> int:
+        return self.a_only + self.b_only
+
+    @property
+    def texts(self) -> int:
+        return self.agreeing + self.disagreeing
+
+
 class RuleChange(msgspec.Struct, frozen=True, kw_only=True):
     """The flips that one rule caused.
 
@@ -233,3 +269,4 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     corrections: list[Correction]  # of the rates of A and of B
     other_windows: bool = False  # differences also come from different windows
     changed_sites: list[SiteFlip] = []  # sites with different verdicts, most articles first; at most SITES_NAMED
+    flags: TextFlags | None = None  # of runs with two detectors

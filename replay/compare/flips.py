@@ -60,8 +60,8 @@ def sample_of(log: Log, joined: VerdictJoin, runs: RunPair, size: int) -> tuple[
         if places:
             turns.append((key, places.popleft()))
             waiting.append((key, places))
-    of_a = _verdicts(log, runs[0].names.verdicts, [(place.partition, place.offset_a) for _, place in turns])
-    of_b = _verdicts(log, runs[1].names.verdicts, [(place.partition, place.offset_b) for _, place in turns])
+    of_a = verdicts_at(log, runs[0].names.verdicts, [(place.partition, place.offset_a) for _, place in turns])
+    of_b = verdicts_at(log, runs[1].names.verdicts, [(place.partition, place.offset_b) for _, place in turns])
     pairs = [
         (key, (a, b))
         for key, place in turns
@@ -78,7 +78,7 @@ def sample_of(log: Log, joined: VerdictJoin, runs: RunPair, size: int) -> tuple[
     return strata, flips
 
 
-def _verdicts(log: Log, topic: str, places: Collection[tuple[int, int]]) -> dict[tuple[int, int], Verdict]:
+def verdicts_at(log: Log, topic: str, places: Collection[tuple[int, int]]) -> dict[tuple[int, int], Verdict]:
     """(partition, offset) -> verdict, of those still in the log."""
     found = {}
     for partition in sorted({partition for partition, _ in places}):

@@ -70,6 +70,14 @@ class RuleCounts:
         return {f"{way}_{name}": getattr(self, name)[rule] for name in ("first", "only", "any")}
 
 
+class SharedTexts(NamedTuple):
+    """Texts that both runs keep: 64-bit digests, and the places of the verdicts of B on their fetches."""
+
+    texts: NDArray[np.uint64]
+    partitions: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+
+
 @dataclass
 class VerdictJoin:
     """The joined verdicts of two runs."""
@@ -83,6 +91,7 @@ class VerdictJoin:
     changed_reasons: int = 0  # dropped by both, by different rules
     other_class: int = 0  # kept by both, but not as the same class
     other_text: int = 0  # kept by both, which score different texts
+    shared_texts: list[SharedTexts] = field(default_factory=list)  # of each partition, if requested
     both_judged: Counter[tuple[bool, bool]] = field(default_factory=Counter)  # (article in A, in B) -> fetches
 
     @property
@@ -118,11 +127,11 @@ class _Column(NamedTuple):
     texts: NDArray[np.uint64]  # digest of the scored text; 0 = dropped
 
 
-def join(log: Log, runs: RunPair, *, seed: int, sample: int) -> VerdictJoin:
+def join(log: Log, runs: RunPair, *, seed: int, sample: int, with_texts: bool = False) -> VerdictJoin:
     """Join the verdicts of A and B by the rulesets of these runs; canaries are left out.
 
-    `sample` is the number of flips per stratum whose places are kept. Raises UnknownTopic, LogUnavailable,
-    SchemaTooNew.
+    `sample` is the number of flips per stratum whose places are kept; `with_texts` keeps the places of shared texts.
+    Raises UnknownTopic, LogUnavailable, SchemaTooNew.
     """
     codes: dict[Outcome, int] = {}  # outcome -> code; there are few different outcomes
     joined = VerdictJoin()
@@ -140,6 +149,10 @@ def join(log: Log, runs: RunPair, *, seed: int, sample: int) -> VerdictJoin:
         codes_a, codes_b = a.codes[in_a], b.codes[in_b]
         texts_a, texts_b = a.texts[in_a], b.texts[in_b]
         joined.other_text += int(((texts_a != texts_b) & (texts_a > 0) & (texts_b > 0)).sum())
+        if with_texts:
+            same = np.flatnonzero((texts_a == texts_b) & (texts_a > 0))
+            of_partition = np.full(len(same), partition, np.int32)
+            joined.shared_texts.append(SharedTexts(texts_b[same], of_partition, b.offsets[in_b[same]]))
         pairs, numbers = np.unique(codes_a.astype(np.int64) << 32 | codes_b.astype(np.int64), return_counts=True)
         for pair, number in zip(pairs.tolist(), numbers.tolist(), strict=True):
             code_a, code_b = pair >> 32, pair & 0xFFFFFFFF

@@ -13,7 +13,7 @@ from replay.compare.comparison import SITE_KINDS, Comparison, FailedRule, Flip, 
 from stream.schema.records import RuleOutcome
 from stream.text.wording import counted, one_line
 
-_SITES_SHOWN = 5  # of the changed sites
+_SITES_SHOWN = 5  # of the changed sites; as many pages on which detectors disagree
 _COUNTS = (  # titles, and the fields of a side
     ("sites", "sites"),
     ("classifiable sites", "classifiable"),
@@ -37,6 +37,7 @@ def show(compared: Comparison) -> None:
     _changes(compared)
     _counts(compared)
     _sites(compared)
+    _flags(compared)
     _rules(compared)
     _sample(compared)
 
@@ -95,16 +96,16 @@ def _counts(compared: Comparison) -> None:
     _table(
         f"Verdicts of the {counted(pages.common, 'fetch')} that both judged"
         f" (only in A: {pages.only_in_a}, only in B: {pages.only_in_b})",
-        ("fetches", "article in B", "dropped in B"),
+        ("fetches", "kept in B", "dropped in B"),
         [
-            ("article in A", pages.both_articles, pages.a_only_article),
+            ("kept in A", pages.both_articles, pages.a_only_article),
             ("dropped in A", pages.b_only_article, pages.both_dropped),
         ],
     )
     if pages.other_class:
-        put_wrapped(f"{pages.other_class} of the articles in both count by their segments in one of them only", "  ")
+        put_wrapped(f"{pages.other_class} of the pages kept in both count by their segments in one of them only", "  ")
     if pages.other_text:
-        put_wrapped(f"{pages.other_text} of the articles in both differ in the scored text", "  ")
+        put_wrapped(f"{pages.other_text} of the pages kept in both differ in the scored text", "  ")
 
 
 def _sites(compared: Comparison) -> None:
@@ -125,6 +126,25 @@ def _sites(compared: Comparison) -> None:
     for site in shown:
         verdicts = f"{site.verdict_a} -> {site.verdict_b}"
         put_wrapped(one_line(f"  {site.site}: {verdicts}, articles {site.articles_a} -> {site.articles_b}"), "    ")
+
+
+def _flags(compared: Comparison) -> None:
+    flags = compared.flags
+    if flags is None:
+        return
+    put("")
+    put_wrapped(
+        f"{counted(flags.texts, 'text')} scored by both detectors: they agree on {flags.agreeing:,}"
+        f" ({flags.both:,} flagged, {flags.neither:,} not) and disagree on {flags.disagreeing:,}"
+        f" ({flags.a_only:,} flagged in A only, {flags.b_only:,} in B only)",
+        "  ",
+    )
+    shown = flags.apart[:_SITES_SHOWN]
+    if len(shown) < flags.disagreeing:
+        put_wrapped(f"  the {len(shown)} most decisive disagreements (--json has more)", "  ")
+    for page in shown:
+        scores = f"scores {value_text(page.score_a)} and {value_text(page.score_b)}"
+        put_wrapped(one_line(f"  {page.url}: flagged in {page.flagged_by} only, {scores}"), "    ")
 
 
 def _rules(compared: Comparison) -> None:

@@ -15,8 +15,10 @@ import pytest
 
 from farmwatch.commands.runs.compare_report import show
 from farmwatch.labels.judgements import LabelSample
+from farmwatch.runs.comparison_words import as_json
 from farmwatch.share.words import text_of
 from filters.rules.ruleset import load_ruleset, parse_ruleset
+from replay.compare.comparison import Disagreement, TextFlags
 from stream.opening import open_log
 from stream.schema.records import Features
 from tests.support.front_door import DETECTOR, Runner
@@ -50,7 +52,7 @@ def test_the_tables_show_the_changes(farmwatch: Runner, two_runs: str) -> None:
     ran = farmwatch("compare", A, B, "--log", two_runs, "--sample", "2")
     assert ran.code == 0
     assert "LLM sites of classifiable ones\t25.0%\t30.0%\t+5.0\t" in ran.out
-    assert "article in A\t40\t20" in ran.out
+    assert "kept in A\t40\t20" in ran.out
     assert "human\t1\t14\t0\t0\t0" in ran.out
     assert "1 site with another verdict\n  s7.example: human -> llm, articles 3 -> 2\n" in ran.out
     assert "min_tokens\t>= 50\t>= 100\t0 (0)\t20 (20)" in ran.out
@@ -73,6 +75,35 @@ def test_differences_of_different_windows_are_marked(capsys: pytest.CaptureFixtu
     assert "*" not in shown
     said_as_by_rate = {f"{name}: {text_of(side.estimate.remarks)}" for name, side in (("A", made().a), ("B", made().b))}
     assert said_as_by_rate <= set(shown.splitlines())
+
+
+def test_pages_on_which_detectors_disagree_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """Five pages with both scores, escaped, and the counts; of runs with one detector nothing."""
+    page = Disagreement(
+        url="https://a.example/\x1b[31m",
+        site="a.example",
+        page_id="p",
+        fetch_id="f",
+        text_digest="d",
+        score_a=0.8125,
+        score_b=-2.5,
+        flagged_by="A",
+    )
+    compared = msgspec.structs.replace(
+        made(), flags=TextFlags(both=40, a_only=9, b_only=1, neither=950, apart=[page] * 7)
+    )
+    show(compared)
+    shown = capsys.readouterr().out
+    counts = (
+        "1,000 texts scored by both detectors: they agree on 990 (40 flagged, 950 not) and disagree on 10 (9 flagged"
+    )
+    assert f"{counts} in A only, 1 in B only)" in " ".join(shown.split())
+    assert shown.count("flagged in A only, scores 0.8125 and -2.5") == 5 and "\x1b" not in shown
+    assert "the 5 most decisive disagreements (--json has more)" in shown
+    found = as_json(compared)["flags"]
+    assert (found["agreeing"], found["disagreeing"], len(found["apart"])) == (990, 10, 7)
+    show(made())
+    assert "scored by both detectors" not in capsys.readouterr().out
 
 
 def test_rules_that_neither_ruleset_has_in_force_are_not_shown(farmwatch: Runner, two_runs: str) -> None:

@@ -93,7 +93,7 @@ def test_a_comparison_is_that_of_the_command(farmwatch: Runner, world: CutoverWo
     ran = farmwatch("compare", "live", "other", "--json", "--sample", "100", "--log", world.config.log.url, *flags)
     said = ran.json
     assert {**found.json, "at": 0} == {**said, "at": 0}
-    assert page.status == 200 and "article in A" in page.text and found.json["pages"]["common"] == 60
+    assert page.status == 200 and "kept in A" in page.text and found.json["pages"]["common"] == 60
     flips = [(int(number), place) for place, number in re.findall(r'flip"><a href="#(\w+)">(\d+)</a>', page.text)]
     assert flips == [(said["pages"]["a_only_article"], "out")] and 'id="out"' in page.text
     assert unknown.status == 404 and "no run" in unknown.text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from filters.rules.judgement import judge
 from filters.rules.ruleset import parse_ruleset
 from replay.compare.comparer import ComparisonRequest, compare
 from replay.compare.comparison import (
+    DISAGREEMENTS_NAMED,
     SITE_KINDS,
     SITES_NAMED,
     ChangeKind,
@@ -28,12 +29,13 @@ from replay.compare.run_pair import ComparedRun, SiteRows, in_same_terms
 from replay.rows.site_table import compared_row, read_rows
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import rate_lines
+from scoring.stages.score import score_key
 from scoring.stages.site_tally import term_key
 from stream.log.contract import Log, Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.opening import open_log
 from stream.processing.heartbeat import HEADER, travelling
-from stream.schema.records import Features, Segments, SiteState, Verdict, encode
+from stream.schema.records import Features, Score, Segments, SiteState, Verdict, encode
 from stream.schema.runs import Run, RunStatus, names_of
 from stream.schema.topics import SITE_TERMS, all_topics
 from stream.text.user_errors import NotFound
@@ -296,6 +298,65 @@ def test_changed_sites_are_named(log: Log) -> None:
     assert (new.site, new.verdict_a, new.articles_a) == ("new.example", "absent", 0)
     assert (first.site, first.verdict_a, first.verdict_b) == ("s119.example", "human", "llm")
     assert (first.articles_a, first.articles_b, first.unscored_b) == (119, 59, 59)
+
+
+def put_scores(log: Log, detector: str, scores: Mapping[int, tuple[float | None, bool | None]]) -> None:
+    """Scores and flags of the texts of these pages; the topic is keyed by site and id."""
+    for number, (score, flag) in scores.items():
+        digest = page(number).text_digest
+        said = Score(
+            id=f"{digest}:{detector}",
+            site="a.example",
+            page_id="",
+            fetch_id="",
+            text_digest=digest,
+            detector=detector,
+            score=score,
+            flag=flag,
+        )
+        log.append([Output("scores", number % PARTITIONS, score_key(said).encode(), encode(said))])
+
+
+@pytest.mark.parametrize("log", ["memory", "embedded"], indirect=True)
+def test_pages_on_which_two_detectors_disagree(log: Log) -> None:
+    """Counted by text and named, those first of which both detectors are sure; the direction of scores is seen.
+
+    Texts that one run drops, or one detector did not decide on, are left out. A text of two pages counts once.
+    """
+    one, other = "one/1", "other/1"  # low scores are flagged by one, high ones by the other
+    pages = [page(n) for n in range(6)] + [page(6, 70), page(7), page(8), page(9, site="b.example", text=page(0).text)]
+    put_features(log, pages)
+    put_run(log, A, RULESETS[A], pages, SITES, detector=one)
+    put_run(log, B, RULESETS[B], pages, SITES, detector=other)
+    flags = {0: 0.1, 1: 0.4, 2: 0.2, 3: 0.9, 4: 0.6, 5: 0.8, 6: 0.1, 7: 0.1}
+    put_scores(log, one, {0: (0.9, False)} | {n: (score, score < 0.5) for n, score in flags.items()})
+    others = {0: -1.0, 1: -0.1, 2: 1.0, 3: 2.0, 4: -0.05, 5: -2.0, 6: -1.0, 8: 1.0}
+    put_scores(log, other, {n: (score, score > 0) for n, score in others.items()} | {7: (None, None)})
+    put_scores(log, "third/1", {4: (0.1, True)})
+    found = compared(log).flags
+    assert found is not None
+    assert (found.both, found.a_only, found.b_only, found.neither) == (1, 2, 1, 2)
+    twice = {"fetch-0", "fetch-9"}
+    ids = ["a text of two fetches" if each.fetch_id in twice else each.fetch_id for each in found.apart]
+    named = [
+        (one_id, each.flagged_by, each.score_a, each.score_b) for one_id, each in zip(ids, found.apart, strict=True)
+    ]
+    assert named == [("a text of two fetches", "A", 0.1, -1.0), ("fetch-3", "B", 0.9, 2.0), ("fetch-1", "A", 0.4, -0.1)]
+    assert found.apart[1].url == "https://a.example/3"
+    assert compared(log, A, A).flags is None
+
+
+def test_disagreements_are_listed_up_to_a_limit(log: Log) -> None:
+    """All are counted; at most DISAGREEMENTS_NAMED are named."""
+    count = DISAGREEMENTS_NAMED + 20
+    pages = [page(n) for n in range(count)]
+    put_run(log, A, RULESETS[A], pages, SITES, detector="one/1")
+    put_run(log, B, RULESETS[B], pages, SITES, detector="other/1")
+    for detector, flag in (("one/1", True), ("other/1", False)):
+        put_scores(log, detector, dict.fromkeys(range(count), (0.5, flag)))
+    found = compared(log).flags
+    assert found is not None
+    assert (found.a_only, found.texts, len(found.apart)) == (count, count, DISAGREEMENTS_NAMED)
 
 
 def test_the_newest_verdict_of_a_fetch_counts(log: Log) -> None:
