@@ -108,6 +108,7 @@ class FeaturesLine(msgspec.Struct, kw_only=True):
     template_lines: list[int] = []
     segments: list[SegmentsLine] | None = None
     dates: DatesLine | None = None
+    signals: list[str] | None = None
     feature_epoch: str = ""
 
 
@@ -199,6 +200,7 @@ def _features_line(
             for of_kind in own_segments_of(measured, likeness, tokenizer)
         ],
         dates=msgspec.convert(of_page, DatesLine, from_attributes=True) if of_page else None,
+        signals=measured.signals,
         feature_epoch=epoch,
     )
 
@@ -279,6 +281,7 @@ def features_of(line: FeaturesLine) -> Features:
         template_lines=_marks("template_lines", line.template_lines, line.text),
         segments=segments,
         dates=msgspec.convert(line.dates, PageDates, from_attributes=True) if line.dates else None,
+        signals=line.signals,
     )
 
 

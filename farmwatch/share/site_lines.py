@@ -97,6 +97,7 @@ SITE_COLUMNS: list[Column[ListedSite]] = [
         flagged={"total": "sum"},
         through_segments={"meaning": "scored articles that are none as a whole page: their segments count"},
         control_scored={"meaning": "scored articles of before ChatGPT"},
+        signals={"meaning": "what pays for the site and what it is built with, with the number of pages"},
         pages_used={"meaning": "scored pages on which the verdict rests"},
         llr={"meaning": "their evidence, for llm above 0, for human below"},
     ),

@@ -27,6 +27,7 @@ class JudgedPage(Record, frozen=True, kw_only=True):
     fetched_at: int
     first_at: int
     age: str
+    signals: list[str]
 
 
 class FirstArticle(msgspec.Struct, array_like=True, frozen=True):
@@ -51,6 +52,7 @@ class PageEntry(msgspec.Struct, array_like=True, frozen=True):
     evidence: FirstArticle | None = None
     by_segments: bool = False
     age: str = ""  # PageAge
+    signals: list[str] = []
 
 
 class TextFlag(msgspec.Struct, array_like=True, frozen=True):

@@ -103,6 +103,7 @@ class Features(Record, frozen=True, kw_only=True):
     template_lines: bytes = b""  # marks lines of `text`, see filters.duplicates.lines.pack_marks
     segments: list[Segments] | None = None  # None = of an older epoch
     dates: PageDates | None = None  # None = not parsed, or of an older epoch
+    signals: list[str] | None = None  # see `stream.schema.signals`, sorted; None as of dates
 
 
 class RuleOutcome(msgspec.Struct, array_like=True, frozen=True):
@@ -135,6 +136,7 @@ class Verdict(Record, frozen=True, kw_only=True):
     first_at: int = 0  # as in Page
     published: str = ""  # trusted day of publication, such as 2021-05-01; "" = none
     age: str = ""  # PageAge
+    signals: list[str] = []  # of the page, as in Features
 
 
 class ScoreRequest(Record, frozen=True, kw_only=True):
@@ -212,6 +214,7 @@ class SiteState(Record, frozen=True, kw_only=True):
     control_flagged: int = 0
     declared_scored: int = 0  # those declared older without a day of change
     declared_flagged: int = 0
+    signals: dict[str, int] = {}  # signal -> pages with it, sorted; see `stream.schema.signals`
 
 
 class Template(Record, frozen=True, kw_only=True):

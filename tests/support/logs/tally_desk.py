@@ -100,6 +100,7 @@ def page(
     rules: str = "d1",
     first_at: int = 0,
     age: str = "",
+    signals: Sequence[str] = (),
 ) -> Verdict:
     """A verdict on page `number`, fetched at `visit`, by the ruleset with the digest `rules`."""
     return Verdict(
@@ -115,6 +116,7 @@ def page(
         fetched_at=visit,
         first_at=first_at,
         age=age,
+        signals=list(signals),
     )
 
 

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from scoring.sites.settings import TallySettings
+from scoring.stages.site_tally import MAX_SIGNALS
 from tests.support.logs.tally_desk import DAY_MS, DETECTOR, FALCON, SPRT, Desk, hit, page, score, site_of
 
 
@@ -55,6 +56,17 @@ def test_scored_control_pages_are_counted_with_their_flags() -> None:
         assert (row.scored, row.flagged) == (4, 2)
     changed = Desk(sprt=SPRT).feed(*records, page(1, visit=2)).row
     assert (changed.control_scored, changed.control_flagged, changed.scored) == (1, 0, 4)
+
+
+def test_a_row_unites_the_signals_of_its_pages() -> None:
+    """With the number of pages, of the newest fetch of each, articles or not, whatever the order; a bounded number."""
+    pages = [page(1, signals=["ads:gam", "cms:wordpress"]), page(2, signals=["ads:gam"], article=False), page(3)]
+    for records in (pages, pages[::-1]):
+        assert list(Desk().feed(*records).row.signals.items()) == [("ads:gam", 2), ("cms:wordpress", 1)]
+    assert Desk().feed(*pages, page(1, visit=2)).row.signals == {"ads:gam": 1}
+    many = Desk().feed(page(1, signals=[f"cms:{i:03}" for i in range(300)]), page(2, signals=["cms:299"])).row.signals
+    assert len(many) == MAX_SIGNALS
+    assert many["cms:299"] == 2
 
 
 def test_a_row_is_emitted_only_when_it_differs() -> None:
