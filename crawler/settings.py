@@ -13,7 +13,8 @@ from stream.text.ranges import PositiveCount, PositiveSeconds, Seconds, SizeByte
 _NAME = re.compile(r"[A-Za-z][A-Za-z_-]{0,62}")  # a product token by RFC 9309 section 2.2.1
 _CONTACT = re.compile(r"(https?://[^\s()]+\.[^\s()]+|[^\s()@]+@[^\s()@]+\.[^\s()@]+)")
 _BODY_CAP_BYTES = 3 * 1024 * 1024  # below the log's cap of a record, even if zstd saves nothing
-_CRAWL_DELAY_BOUND_S = 28_800  # a third of robots_ttl_s: else a slow site is asked for its robots.txt and nothing else
+SLOW_S = 120.0  # a site with a longer Crawl-delay is in the slow lane
+_REQUESTS_PER_ROBOTS = 4  # that a robots.txt is valid for at least: else a slow site is asked for nothing else
 
 
 class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -34,14 +35,16 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """The same for all hosts at an IP address together; 0: no such limit."""
     delay_per_second: Annotated[float, msgspec.Meta(ge=0, le=1000)] = 2.0
     """A slow host waits at least this many times the duration of its last response."""
-    crawl_delay_cap_s: Annotated[float, msgspec.Meta(ge=0, lt=_CRAWL_DELAY_BOUND_S)] = 120.0
-    """Crawl-delay of robots.txt is obeyed up to here; beyond it the site is skipped."""
+    crawl_delay_cap_s: Annotated[float, msgspec.Meta(ge=0, le=86_400)] = 86_400.0
+    """Crawl-delay of robots.txt is obeyed up to here; beyond it the site is skipped. A day at most."""
     retry_s: PositiveSeconds = 30.0
     """Seconds before the first retry of a failed request; doubles with each."""
     ask_tdmrep: bool = True
     """Request /.well-known/tdmrep.json of each site, in which owners reserve data mining."""
     obey_opt_out: bool = False
     """True: pages that opt out of mining are recorded as refused, without a body."""
+    obey_preferences: bool = False
+    """True: the same for pages whose Content-Usage or Content-Signal prefers no use by AI."""
 
     # How much of a site
     page_budget: PositiveCount = 40
@@ -54,6 +57,9 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Follow the links of pages."""
     stop_when_decided: bool = True
     """False: a decision on the site does not stop it (reproducible runs)."""
+    follow_turns: bool = False
+    """True: a site with articles from before ChatGPT and since, by trusted dates, is decided only with
+    tally.enough_articles of them, which shows whether it turned (`farmwatch sites --turned`)."""
 
     refetch_fetched_s: Seconds = 2_592_000.0
     """Seconds after which a fetched page is requested again, with If-None-Match and If-Modified-Since; the sitemaps
@@ -81,7 +87,7 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Host (or "*") -> "address:port", instead of DNS; needs allow_private."""
 
     # Limits: constants, because no operator needs others
-    robots_ttl_s: ClassVar[float] = 86_400.0  # that a robots.txt is valid
+    robots_ttl_s: ClassVar[float] = 86_400.0  # that a robots.txt is valid, see robots_life_s
     url_cap: ClassVar[int] = 500  # URLs known per site beyond those of its hits; this ends crawler traps
     link_depth: ClassVar[int] = 3  # links followed from a hit or sitemap URL
     network_wait_s: ClassVar[float] = 21_600.0  # that no site is given up while none answers: our network
@@ -120,6 +126,10 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             msgspec.convert(msgspec.structs.asdict(self), type(self))  # the ranges of the fields
         except msgspec.ValidationError as error:
             raise BadCrawlSettings(f"crawl: {error}") from None
+
+    def robots_life_s(self, delay_s: float) -> float:
+        """Seconds for which the robots.txt and the tdmrep.json of a site with this delay are valid."""
+        return max(self.robots_ttl_s, _REQUESTS_PER_ROBOTS * delay_s)
 
     @property
     def user_agent(self) -> str:

@@ -136,6 +136,10 @@ ALERTS = (
     Alert("ShareChanged", "info", "max by (run) (farmwatch_share_changed @live)"
           " - max by (run) (farmwatch_share_changed offset @1d)", ">", 0, "@1h", "The share of new sites has changed",
           "New sites of run {{ $labels.run }} have another share of LLM sites since a day of the last year."),
+    Alert("DetectorsPart", "warning", "max by (run, detector, kind) (farmwatch_detectors_gap @live)", ">", 0, "@1h",
+          "Two detectors part",
+          "The {{ $labels.kind }} of {{ $labels.detector }} lies {{ $value | humanizePercentage }} beyond what agrees"
+          " with the detector that judges run {{ $labels.run }}."),
     Alert("UnscoredArticles", "warning", "farmwatch:score_backlog:seconds", ">", "@6h", "@30m",
           "Unscored articles pile up",
           "At the pace of the last hour SCORE needs {{ $value | humanizeDuration }} for the articles that wait."),

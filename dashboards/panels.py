@@ -91,6 +91,8 @@ _ANSWER = (
     Panel("Which errors do the canaries show?",
           "site_fpr: human canary sites called llm; site_tpr: LLM ones found; kept: pages that are articles.",
           "percentunit", _by("kind", "farmwatch_canary_share", "max"), "CanariesDegraded", overview=True),
+    Panel("Do two detectors part?", "Of a second run beside the live one: above 0 the two no longer measure alike.",
+          "percentunit", _by("detector, kind", "farmwatch_detectors_gap{@run} @live", "max"), "DetectorsPart"),
     Panel("How old is the newest canary that came through?", "A round a day is sent by default.", "s",
           _one("time() - max(farmwatch_canary_timestamp_seconds > 0)", "age"), "CanariesLate"),
     Panel("How are canary sites judged?", "Of one round of each content: what they are, and what they were called.",

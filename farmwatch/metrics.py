@@ -52,6 +52,12 @@ SHARE_CHANGED = gauge(
     "1 where new sites have another share since a day of the last year: an alarm, false in at most 5% of years.",
     ("run", "ruleset", "detector"),
 )
+DETECTORS_GAP = gauge(
+    "detectors_gap",
+    "How far what a second detector says lies from the judging one: both intervals of the share (kind share), and the"
+    " flagged articles of a site beside what known sites explain (kind flags); above 0 the two part.",
+    ("run", "ruleset", "detector", "kind"),
+)
 FARM_RATE = gauge(
     "farm_rate",
     "Share of llm verdicts among these sites that are classifiable; `share` will take its place.",

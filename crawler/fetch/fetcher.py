@@ -28,11 +28,11 @@ from crawler.fetch.context import FetchContext, FetchEnded, NoSocketLeft, StaleC
 from crawler.fetch.exchange import REDIRECTS, STARVED, Exchange, Tap
 from crawler.fetch.gate import GateClosed, HostGate, Turn
 from crawler.fetch.jobs import REDIRECTED, FetchRequest, FetchResult, Job, RequestKind
-from crawler.fetch.page_checks import check_page, is_passing
+from crawler.fetch.page_checks import check_page, is_obeyed_no, is_passing
 from crawler.fetch.response_headers import retry_after_s
 from crawler.robots.opt_outs import opt_outs
 from crawler.robots.rules import ROBOTS_REDIRECTS, RobotsAnswer, RobotsRules, RobotsShelf, meaning_of
-from crawler.settings import CrawlSettings
+from crawler.settings import SLOW_S, CrawlSettings
 from crawler.web import content_type as content
 from crawler.web.inspection import Inspector
 from crawler.web.sitemaps import read_sitemap
@@ -42,7 +42,7 @@ from stream.schema.vocabulary import FetchOutcome
 _log = structlog.get_logger()
 
 _TWIN_RULES_KEPT = 1024  # robots.txt of `www.` twins held in memory
-_WAITING = 1024  # jobs that wait between two requests; further ones fail as busy
+_WAITING = 1024  # jobs that wait between two requests, and as many of the slow lane; further ones fail as busy
 _STARVED_MS = 5000  # before a job without a socket comes again
 _ZSTD_LEVEL = 3
 _LISTS_HEAVY = 32 * 1024  # bytes from which a sitemap or robots.txt is parsed in a thread
@@ -75,6 +75,7 @@ class Fetcher:
         self._excludes = excludes
         self._inspector = inspector
         self.waiting = 0  # jobs that wait between two requests; any thread may read it
+        self._waiting_long = 0  # of these, jobs of the slow lane: they block no others
         self._packer = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)  # costs more to make than to use; for one thread
         self._connections = Connections(settings, resolver)
         self._exchange = Exchange(settings, self._connections, tap, inspects=inspector is not None)
@@ -172,12 +173,15 @@ class Fetcher:
             if host != job.site:
                 rules = await self._twin_rules(context, target)
                 context.delay_s = max(job.delay_s, rules.crawl_delay_s)
+                context.stated = rules.preferences(target)
             if rules is None or not rules.allows(target):
                 reason = "robots"
+            elif is_obeyed_no(self._settings, context.stated):
+                reason = "opt_out"
             elif context.delay_s > max(job.delay_s, self._settings.crawl_delay_cap_s):
                 reason = "crawl_delay"
         if reason:
-            context.final_url = target
+            context.final_url, context.opt_out = target, list(context.stated)
             raise FetchEnded(FetchOutcome.REFUSED, reason)
 
     async def _twin_rules(self, context: FetchContext, target: str) -> RobotsRules:
@@ -202,7 +206,8 @@ class Fetcher:
             raise FetchEnded(FetchOutcome.FAILED, "robots_unavailable", transient=True)
         text = answer.body if meaning is RobotsAnswer.RULES else b""
         rules = await offload(len(text) > _LISTS_HEAVY, RobotsRules, text, self._settings.name)
-        self._twins.put(origin, int((self._clock() + self._settings.robots_ttl_s) * 1000), rules)
+        life_s = self._settings.robots_life_s(max(delay_s, rules.crawl_delay_s))
+        self._twins.put(origin, int((self._clock() + life_s) * 1000), rules)
         return rules
 
     async def _request(self, context: FetchContext, *, wait: bool) -> None:
@@ -255,10 +260,13 @@ class Fetcher:
     async def _wait(self, turn: Turn, context: FetchContext) -> None:
         """Wait for a turn between two requests. Raises FetchEnded if too many jobs wait, or this one waits too long."""
         left_s = self._settings.crawl_delay_cap_s + self._settings.delay_s - context.waited_s
-        if self.waiting >= _WAITING or left_s <= 0:
+        is_slow = context.delay_s > SLOW_S
+        before = self._waiting_long if is_slow else self.waiting - self._waiting_long
+        if before >= _WAITING or left_s <= 0:
             raise FetchEnded(FetchOutcome.FAILED, "busy", transient=True)
         began = time.monotonic()
         self.waiting += 1
+        self._waiting_long += is_slow
         try:
             async with asyncio.timeout(left_s):
                 await turn.take()
@@ -266,6 +274,7 @@ class Fetcher:
             raise FetchEnded(FetchOutcome.FAILED, "busy", transient=True) from None
         finally:
             self.waiting -= 1
+            self._waiting_long -= is_slow
             context.waited_s += time.monotonic() - began
 
     def _on_no_socket(self, context: FetchContext) -> FetchEnded:
@@ -316,7 +325,7 @@ class Fetcher:
             truncated=context.truncated,
             robots_tags=context.robots_tags,
         )
-        context.opt_out, context.outline = list(checked.opt_out), checked.outline
+        context.opt_out, context.outline = [*checked.opt_out, *context.stated], checked.outline
         if checked.keeps_body and context.job.kind is RequestKind.PAGE:
             context.encoding = checked.encoding
             context.packed = self._packer.compress(context.body)

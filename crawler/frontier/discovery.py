@@ -7,6 +7,8 @@ with room in its budget gets new URLs.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from crawler.fetch.jobs import FetchResult, Job, RequestKind
@@ -18,6 +20,7 @@ from crawler.robots.rules import RobotsRules
 from crawler.web.links import internal_links
 from crawler.web.sitemaps import first_sitemaps, sample
 from crawler.web.urls import host_of, is_at, is_skipped
+from stream.schema.records import Sitemaps
 
 _REFUSED_CAP = 100  # forbidden URLs of one page or sample: a site's patterns may be slow
 _LINKS_CAP = 1000  # per page
@@ -31,6 +34,7 @@ class Discovery:
 
     store: SiteStore
     pages: PageLog
+    emit: Callable[[Sitemaps], None]
 
     def add(self, row: SiteRow, url: str, priority: Priority, depth: int, rules: RobotsRules) -> bool:
         """Queue a URL if it is new and allowed; False if robots.txt forbids it."""
@@ -105,7 +109,7 @@ class Discovery:
             reading = unpack(SitemapRow, value)
         else:
             first = first_sitemaps(rules.sitemaps, row.origin, self.store.settings.sitemap_files)
-            reading = SitemapRow(pending=[(url, 0) for url in first])
+            reading = SitemapRow(pending=[(url, 0) for url in first], files=len(first))
         allowed = [entry for entry in reading.pending if rules.allows(entry[0])]
         if allowed:
             if value is None or len(allowed) < len(reading.pending):
@@ -147,13 +151,32 @@ class Discovery:
         reading.missed |= answer.transient
         pending = [entry for entry in reading.pending if entry[0] != answer.job.url]
         depth = next((depth for url, depth in reading.pending if url == answer.job.url), 0)
-        pages = (url for url in answer.sitemap.pages if is_at(url, row.origin) and not is_skipped(url))
+        listed = [url for url in answer.sitemap.pages if is_at(url, row.origin)]
+        pages = (url for url in listed if not is_skipped(url))
         reading.read += 1
+        reading.good += bool(answer.sitemap.pages or answer.sitemap.files)
+        reading.urls += len(listed)
+        reading.months = dict(Counter(reading.months) + Counter(answer.sitemap.months))
         left = max(0, settings.sitemap_files - reading.read)
         if answer.sitemap.files and depth < _INDEX_LEVELS:
-            files = (url for url in answer.sitemap.files if is_at(url, row.origin))
+            files = [url for url in answer.sitemap.files if is_at(url, row.origin)]
+            reading.files += len(files)
             pending += [(url, depth + 1) for url in sample(row.site, files, left)]
         reading.pending = pending[:left]
         size = settings.page_budget + row.known  # enough even if it contains all known URLs
         reading.sample = sample(row.site, [*reading.sample, *pages], size)
         self.store.state.put(sitemap_key(row.site), pack(reading))
+        if reading.good:
+            self.emit(_counts(row.site, reading, answer.started_ms))
+
+
+def _counts(site: str, reading: SitemapRow, read_at: int) -> Sitemaps:
+    return Sitemaps(
+        id=site,
+        site=site,
+        urls=reading.urls,
+        files_read=reading.good,
+        files_listed=reading.files,
+        months=dict(sorted(reading.months.items())),
+        read_at=read_at,
+    )

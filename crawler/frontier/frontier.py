@@ -27,6 +27,7 @@ import xxhash
 
 from crawler.errors import UnusableUrl
 from crawler.fetch.jobs import FetchResult, Job, RequestKind
+from crawler.fetch.page_checks import is_obeyed_no
 from crawler.frontier.answers import Answers
 from crawler.frontier.discovery import Discovery
 from crawler.frontier.page_log import PageLog
@@ -45,7 +46,7 @@ from crawler.web.inspection import Inspector
 from crawler.web.urls import hit_url, host_of, origin_of, port_of
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
-from stream.schema.records import Decision, Hit, Page
+from stream.schema.records import Decision, Hit, Page, Sitemaps
 from stream.schema.vocabulary import FetchOutcome
 from stream.text.times import DAY_MS
 
@@ -66,6 +67,7 @@ class Frontier:
         now_ms: int,
         excludes: Callable[[str], bool] = lambda _: False,
         inspector: Inspector | None = None,
+        emit_sitemaps: Callable[[Sitemaps], None] = lambda _: None,
     ) -> None:
         """Work on `state` at `now_ms`; page records go to `emit`. `excludes` names the hosts that are not visited.
 
@@ -78,7 +80,7 @@ class Frontier:
         self._store = SiteStore(state, settings, now_ms)
         self._rules = SiteRules(self._store, robots)
         self._pages = PageLog(self._store, emit)
-        self._discovery = Discovery(self._store, self._pages)
+        self._discovery = Discovery(self._store, self._pages, emit_sitemaps)
         self._inspector = inspector
         self._answers = Answers(self._store, self._rules, self._pages, self._discovery, inspector)
 
@@ -245,11 +247,11 @@ class Frontier:
         """The request for a queued page; None if it is refused, which is recorded."""
         allowed = rules.allows(url_row.url)
         self._meter.count(ROBOTS_LOOKUPS, result="allowed" if allowed else "disallowed")
-        signals = self._rules.signals(row, url_row.url) if self._settings.obey_opt_out else []
-        if allowed and not signals:
+        signals = self._rules.signals(row, url_row.url) if allowed else []
+        if allowed and not is_obeyed_no(self._settings, signals):
             conditions = (url_row.etag, url_row.last_modified) if url_row.term == row.term else ("", "")
             return Job(RequestKind.PAGE, row.site, url_row.url, row.delay_s, rules, *conditions)
-        reason, signals = ("opt_out", signals) if allowed else ("robots", [])
+        reason = "opt_out" if allowed else "robots"
         if url_row.place is Priority.AGAIN and url_row.status is Status.REFUSED and url_row.reason == reason:
             self._store.schedule(row, url_row, self._now)  # it has a record already
         else:

@@ -33,7 +33,7 @@ from crawler.frontier.site_store import SiteStore, url_key
 from crawler.frontier.statuses import Status
 from crawler.frontier.stored_times import StoredClock
 from crawler.reasons import group_of_reason
-from crawler.settings import CrawlSettings
+from crawler.settings import SLOW_S, CrawlSettings
 from stream.log.contract import Log, StateReader
 from stream.processing.state import KeyedState
 from stream.schema.topics import FRONTIER_STORE
@@ -58,7 +58,7 @@ def frontier_now(log: Log, partitions: int) -> Totals:
 
 def _summed(rows: Iterable[bytes]) -> Totals:
     parts = [unpack(Totals, row) for row in rows]
-    names = ("sites", "active", "stopped", "queued", "fetched")
+    names = ("sites", "active", "stopped", "queued", "fetched", "preferring")
     return Totals(**{name: sum(getattr(totals, name) for totals in parts) for name in names})
 
 
@@ -84,6 +84,8 @@ class FrontierSiteLine(msgspec.Struct, frozen=True, kw_only=True):
     revisit_at: int = 0
     queued: int = 0  # URLs
     fetched: int = 0  # pages
+    preferences: list[str] = []  # on the use by AI, as `robots.txt:content-usage:train-ai=n`
+    read_by: int = 0  # of the slow lane: when about its page budget is read, so that it is decided at the latest
     urls: dict[str, int] = {}  # status -> URLs
 
 
@@ -121,8 +123,18 @@ def _site_line(store: SiteStore, row: SiteRow) -> FrontierSiteLine:
         revisit_at=0 if row.stopped else row.revisit_at,
         queued=row.queued,
         fetched=row.fetched,
+        preferences=row.preferences,
+        read_by=_read_by(store, row) if state in ("active", "parked") and row.delay_s > SLOW_S else 0,
         urls={status.label: row.urls[status] for status in Status} if row.urls else {},
     )
+
+
+def _read_by(store: SiteStore, row: SiteRow) -> int:
+    """When the pages of the budget are fetched, one delay apart, with robots.txt and tdmrep.json in between."""
+    settings = store.settings
+    pages = max(1, settings.page_budget - row.spent)
+    others = 2 * row.delay_s / settings.robots_life_s(row.delay_s)  # share of the requests
+    return max(row.next_start, store.now_ms) + int(1000 * row.delay_s * pages / (1 - others))
 
 
 def lines_of(state: StateReader, settings: CrawlSettings, now_ms: int) -> Iterator[FrontierSiteLine]:

@@ -27,11 +27,17 @@ class SiteRules:
         return self.shelf.rules(row.site, row.robots_until, lambda: self.store.state.get(robots_key(row.site)) or b"")
 
     def keep_robots(self, row: SiteRow, answer: FetchResult, *, has_rules: bool) -> None:
-        row.robots_until = answer.started_ms + int(self.store.settings.robots_ttl_s * 1000)
+        """Store a robots.txt, or its absence, and take the delay that it asks for, whether or not it is obeyed."""
+        settings = self.store.settings
+        row.robots_until = answer.started_ms + int(settings.robots_ttl_s * 1000)
         if has_rules:
             self.store.state.put(robots_key(row.site), answer.body)
         else:
             self.store.state.delete(robots_key(row.site))
+        rules = self.rules(row)
+        row.delay_s = max(settings.delay_s, rules.crawl_delay_s)
+        row.preferences = rules.preferences(f"{row.origin}/") + [each for each in row.preferences if each[0] == "h"]
+        row.robots_until = answer.started_ms + int(settings.robots_life_s(row.delay_s) * 1000)
 
     def wants_tdm(self, row: SiteRow, rules: RobotsRules) -> bool:
         """Whether to request tdmrep.json; if robots.txt forbids that, the file counts as absent."""
@@ -56,17 +62,18 @@ class SiteRules:
             return
         if answer.status or not answer.unreachable:
             self._forget_tdm(row)
-        row.tdm_until = answer.started_ms + int(settings.robots_ttl_s * 1000)
+        row.tdm_until = answer.started_ms + int(settings.robots_life_s(row.delay_s) * 1000)
         if answer.outcome is FetchOutcome.FETCHED and TdmRep.parse(answer.body).rules:
             self.store.state.put(tdm_key(row.site), answer.body)
 
     def signals(self, row: SiteRow, *urls: str) -> list[str]:
-        """The opt-out signals that tdmrep.json sets on any of these URLs of the site."""
+        """The signals that tdmrep.json and robots.txt set on any of these URLs of the site."""
+        rules = self.rules(row) if row.robots_until else None
+        stated = [signal for url in dict.fromkeys(urls) for signal in (rules.preferences(url) if rules else ())]
         text = self.store.state.get(tdm_key(row.site)) if row.tdm_until else None
-        if text is None:
-            return []
-        reservation = TdmRep.parse(text)
-        return [RESERVED] if any(reservation.reserves(url) for url in urls) else []
+        reservation = TdmRep.parse(text) if text is not None else None
+        is_reserved = reservation is not None and any(reservation.reserves(url) for url in urls)
+        return [*([RESERVED] if is_reserved else []), *dict.fromkeys(stated)]
 
     def _forget_tdm(self, row: SiteRow) -> None:
         if row.tdm_until:

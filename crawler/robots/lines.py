@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from crawler.robots.preferences import LINES_CAP, Stated, stated_in_line
+
 ROBOTS_CAP_BYTES = 500 * 1024
 DELAY_MOST_S = 1e9  # longer Crawl-delays are cut to this
 SITEMAPS_CAP = 1000  # `Sitemap:` lines that are kept
@@ -26,6 +28,8 @@ class Key(enum.Enum):
     DISALLOW = "disallow"
     DELAY = "crawl-delay"
     SITEMAP = "sitemap"
+    USAGE = "content-usage"
+    SIGNAL = "content-signal"
 
 
 class Line(NamedTuple):
@@ -52,6 +56,7 @@ class RobotsGroup:
     rules: list[RobotsRule] = field(default_factory=list)
     delay_s: float = 0.0  # the longest one for us
     delay_line: int = 0
+    stated: list[Stated] = field(default_factory=list)  # preferences on the use of content
 
 
 _KEYS = {
@@ -60,12 +65,16 @@ _KEYS = {
     **dict.fromkeys(("crawl-delay", "crawldelay", "crawl delay"), Key.DELAY),
     **dict.fromkeys(("sitemap", "sitemaps", "site-map"), Key.SITEMAP),
     "allow": Key.ALLOW,
+    "content-usage": Key.USAGE,
+    **dict.fromkeys(("content-signal", "content-signals"), Key.SIGNAL),
 }
 _EOL = re.compile(r"\r\n?|\n")
 _TOKEN = re.compile(r"[a-z_-]+")
-# `inf` and powers of ten are long delays, not invalid ones
-_SECONDS = re.compile(
-    r"\+?(?:(?:[0-9]{1,400}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:e[+-]?[0-9]{1,4})?|inf(?:inity)?\b)", re.IGNORECASE
+# `inf` and powers of ten are long delays, not invalid ones; without a unit it is seconds
+_DELAY = re.compile(
+    r"(\+?(?:(?:[0-9]{1,400}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:e[+-]?[0-9]{1,4})?|inf(?:inity)?\b))"
+    r"[ \t]*(?:(?:(ms|milliseconds?|msecs?)|(m|mins?|minutes?)|(h|hrs?|hours?))\b)?",
+    re.IGNORECASE,
 )
 
 
@@ -106,10 +115,15 @@ def group_of(lines: Iterator[Line] | list[Line], agent: str) -> tuple[RobotsGrou
             if len(sitemaps) < SITEMAPS_CAP and line.value:
                 sitemaps.append(line)
         elif line.key is Key.DELAY:
+            seconds = _delay_s(line.value)
             for group in bound:
-                seconds = _SECONDS.match(line.value)
-                if seconds is not None and float(seconds[0]) > group.delay_s:
-                    group.delay_s, group.delay_line = min(float(seconds[0]), DELAY_MOST_S), line.number
+                if seconds > group.delay_s:
+                    group.delay_s, group.delay_line = seconds, line.number
+        elif line.key in (Key.USAGE, Key.SIGNAL):
+            begun |= line.key is Key.USAGE  # it is a rule by draft-ietf-aipref-attach
+            for group in bound:
+                if len(group.stated) < LINES_CAP:
+                    group.stated.append(stated_in_line(line.key.value, line.value))
         else:
             begun = True
             if line.value:
@@ -130,6 +144,16 @@ def _key_and_value(line: str) -> tuple[Key, str] | None:
         if key is not None and len(words) > count:
             return key, line.split(None, count)[count]
     return None
+
+
+def _delay_s(value: str) -> float:
+    """The seconds of a `Crawl-delay`, as in `2`, `0.5`, `500ms` or `1 min`; 0 if it is invalid."""
+    found = _DELAY.match(value)
+    if found is None:
+        return 0.0
+    number, milliseconds, minutes, hours = found.groups()
+    unit_s = 0.001 if milliseconds else 60 if minutes else 3600 if hours else 1
+    return min(float(number) * unit_s, DELAY_MOST_S)
 
 
 def _token(value: str) -> str:

@@ -6,6 +6,8 @@
 | RSS 1.0 and 2.0 | the `link` of an `item` |
 | Atom | the `link` of an `entry` to itself, by its `href` |
 
+The months of `lastmod` of a sitemap's URLs are counted.
+
 Names count in any namespace and case. Before it is parsed, a text loses its document type, and an ampersand that begins
 no reference to a character becomes one, as does `<` that begins no tag: so nothing is left to expand or to fetch, and
 neither ends the parser.
@@ -14,7 +16,7 @@ neither ends the parser.
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -37,7 +39,8 @@ _REPAIRED = re.compile(
 )
 _SOME = re.compile(rb"<(?:[\w.-]{1,20}:)?(?:loc|url|sitemap|item|entry)\b", re.IGNORECASE)  # not in most pages
 _PLACES = frozenset({"url", "urlset", "sitemap", "sitemapindex"})
-_READ = _PLACES | {"loc", "link", "item", "entry"}
+_READ = _PLACES | {"loc", "lastmod", "link", "item", "entry"}
+_MONTH = re.compile(r"(?:199[5-9]|20[0-9]{2})-(?:0[1-9]|1[0-2])(?![0-9])")
 
 
 class Entry(NamedTuple):
@@ -47,11 +50,14 @@ class Entry(NamedTuple):
     is_file: bool
 
 
-def sitemap_entries(xml: bytes) -> Iterator[Entry]:
-    """The entries of a sitemap in XML, as UTF-8. Never raises: of a damaged one, those that can be made out."""
+def sitemap_entries(xml: bytes, months: Counter[str]) -> Iterator[Entry]:
+    """The entries of a sitemap in XML, as UTF-8; counts the `months` in which URLs were changed.
+
+    Never raises: of a damaged one, those that can be made out.
+    """
     if not _SOME.search(xml):
         return
-    target = _Target()
+    target = _Target(months)
     parser = etree.XMLParser(
         target=target, encoding="utf-8", recover=True, resolve_entities=False, no_network=True, load_dtd=False
     )
@@ -87,10 +93,11 @@ _OTHER = _Element("", length=URL_CAP + 1)  # its text is not kept
 
 
 class _Target:
-    """What the parser calls. Holds the innermost open elements and the entries."""
+    """What the parser calls. Holds the innermost open elements, the entries and the months of changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, months: Counter[str]) -> None:
         self.entries: list[Entry] = []
+        self._months = months
         self._open: deque[_Element] = deque(maxlen=_HELD)
         self._depth = 0
 
@@ -119,6 +126,9 @@ class _Target:
         if element.name == "loc" and outer.name in _PLACES:
             outer.has_entry = True
             self.entries.append(Entry(url, outer.name.startswith("sitemap")))
+        elif element.name == "lastmod":
+            if outer.name == "url" and (month := _MONTH.match(url)):
+                self._months[month[0]] += 1
         elif element.name in ("url", "sitemap") and url and not element.has_entry:
             self.entries.append(Entry(url, element.name == "sitemap"))
         elif element.name == "link" and outer.name in ("item", "entry") and url:

@@ -15,9 +15,10 @@ from __future__ import annotations
 import heapq
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import xxhash
 
@@ -39,6 +40,7 @@ class SitemapFile:
 
     pages: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    months: Mapping[str, int] = field(default_factory=dict)  # "2024-05" -> URLs that were changed in this month
 
 
 def read_sitemap(body: bytes, url: str, cap: int) -> SitemapFile:
@@ -56,7 +58,8 @@ def read_sitemap(body: bytes, url: str, cap: int) -> SitemapFile:
     body = _as_utf8(body)
     is_xml = _XML.match(body) is not None
     lines = (line[0].decode().strip("\ufeff \t") for line in _LINE.finditer(body))
-    entries = sitemap_entries(body) if is_xml else (Entry(line, False) for line in lines)
+    months: Counter[str] = Counter()
+    entries = sitemap_entries(body, months) if is_xml else (Entry(line, False) for line in lines)
     host, port = host_of(url), port_of(url)
     by_kind: tuple[dict[str, None], dict[str, None]] = {}, {}
     # of all entries, because a file of a million foreign URLs would take seconds
@@ -68,7 +71,7 @@ def read_sitemap(body: bytes, url: str, cap: int) -> SitemapFile:
         if host_of(normal) == host and port_of(normal) == port:
             by_kind[entry.is_file][normal] = None
     pages, files = by_kind
-    return SitemapFile(tuple(pages), tuple(file for file in files if file != url))
+    return SitemapFile(tuple(pages), tuple(file for file in files if file != url), months)
 
 
 def _as_utf8(body: bytes) -> bytes:

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
+from operator import attrgetter
 from typing import Any, Literal
 
 import zstandard
 
 from farmwatch.config.config import Config
+from farmwatch.share.date_columns import date_columns
 from farmwatch.share.rate_series import POINT_COLUMNS, points_of_run
 from farmwatch.share.site_lines import SITE_COLUMNS, site_lines
 from farmwatch.share.topic_records import topic_records
@@ -20,12 +22,12 @@ from filters.measure.page_measures import inflated
 from replay.runs.lookup import names_to_read
 from scoring.rates.canary import is_canary
 from stream.log.contract import Log
-from stream.schema.records import Hit, Page, Record, Score, Verdict
-from stream.schema.topics import HITS, PAGES, SCORES
+from stream.schema.records import Hit, Page, Record, Score, Sitemaps, Verdict
+from stream.schema.topics import HITS, PAGES, SCORES, SITEMAPS
 from stream.text.times import day_ms
 from stream.text.user_errors import NotFound
 
-What = Literal["hits", "pages", "verdicts", "scores", "sites", "rate"]
+What = Literal["hits", "pages", "verdicts", "scores", "sites", "sitemaps", "rate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +61,16 @@ def columns_of_table(what: What, html_cap_bytes: int) -> list[Column[Any]]:
             html: Column[Page] = Column("html", "text", lambda page: html_of(page, html_cap_bytes))
             return [*columns_of(Page, "body", "headers", id={"name": "fetch_id"}), html]
         case "verdicts":
-            return columns_of(Verdict, id={"name": "fetch_id"})
+            return [
+                *columns_of(Verdict, "dates", "published", id={"name": "fetch_id"}),
+                *date_columns(attrgetter("dates")),
+            ]
         case "scores":
             return columns_of(Score, "id")
         case "sites":
             return SITE_COLUMNS
+        case "sitemaps":
+            return columns_of(Sitemaps, "id")
         case "rate":
             return POINT_COLUMNS
 
@@ -74,6 +81,10 @@ def rows_of(log: Log, what: What, window: ExportWindow, run: str, config: Config
         return (line for line in site_lines(log, config, run, now_ms) if not is_canary(line.row.site))
     if what == "rate":
         return points_of_run(log, run, window.since, window.until)
+    if what == "sitemaps":
+        return iter(
+            {row.site: row for row in topic_records(log, Sitemaps, SITEMAPS) if window.has(row.read_at)}.values()
+        )
     return _in_window(log, what, window, run)
 
 

@@ -49,6 +49,7 @@ _COMMANDS: dict[
             "draw": ("review.draw:draw", "Draw sites at random for people to label; the share then rests on them."),
             "label": ("review.label:label", "Label the pages of a sample, each by a key and Enter."),
             "panel": ("review.panel:panel", "A fixed sample of sites, and how their verdicts change."),
+            "controls": ("review.controls:controls", "Pages of before ChatGPT, and what the detector flags of them."),
             "canaries": ("review.canaries:canaries", "Pages of known truth, and the verdicts on them."),
         },
         "crawl": ("crawl.crawl:crawl", "Crawl in this process; what it knows, and orders to it."),
@@ -85,7 +86,7 @@ _COMMANDS: dict[
 }
 _GROUPS = {  # command with commands -> its line in the list
     "hits": "Search results: add files, take one back, ask engines, list them.",
-    "review": "Known truth: labels by people, a panel of sites, canaries.",
+    "review": "Known truth: labels by people, a panel of sites, controls, canaries.",
     "log": "The topics, dead letters, backups, exports and releases.",
     "lab": "Detectors and models: list, calibrate, learn. Single stages as pipes: a JSON object a line.",
 }

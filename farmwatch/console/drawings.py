@@ -5,12 +5,28 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from farmwatch.console.pictures import Mark, Point, Portion, Step, Strip, bars, path, percent, shares, trend, whole
+from farmwatch.console.pictures import (
+    Dated,
+    Mark,
+    Point,
+    Portion,
+    Step,
+    Strip,
+    bars,
+    path,
+    percent,
+    shares,
+    timeline,
+    trend,
+    whole,
+)
+from stream.schema.dates import CHATGPT
 from stream.text.wording import counted
 
 _FLAGS = {True: ("flagged", "of-llm"), False: ("not flagged", "of-human"), None: ("no flag", "of-open")}
@@ -92,6 +108,16 @@ def _test(data: Data) -> Markup:
     return path(f"Test of {data['site']['site']}, page by page", steps, test["bounds"], test["threshold"])
 
 
+def _timeline(data: Data) -> Markup:
+    articles = []
+    for article in data["dated"]:
+        flag, look = _FLAGS[article["flag"]]
+        said = f"{article['published']}: {percent(article['p_llm'])} {flag}"
+        articles.append(Dated(date.fromisoformat(article["published"]), article["p_llm"], said, look))
+    words = "release of ChatGPT" + ("; the site turned" if data["site"]["turned"] else "")
+    return timeline(f"Articles of {data['site']['site']} by date", articles, CHATGPT, words)
+
+
 def _shares(data: Data) -> Markup:
     rows = [_interval(f"{name}: {data[name.lower()]['run']}", data[name.lower()]["estimate"]) for name in ("A", "B")]
     return shares("Shares of two runs", rows)
@@ -119,6 +145,7 @@ DRAWINGS = {
     "not-judged": _parts("answer", "Sites not judged, by reason", lambda data: reason_parts(data["lines"][0])),
     "funnel": _alike("flow", _funnel),
     "test": _alike("site", _test),
+    "dates": _alike("site", _timeline),
     "shares": _alike("compare", _shares),
     "trend": _alike("answer", _trend),
 }

@@ -13,9 +13,9 @@ from farmwatch.share.page_lines import PageHead, VerdictHead
 from farmwatch.upkeep.console_files import INDEX_VERSION, SITE_TABLES
 from stream.log.contract import Message
 from stream.processing.topic_reader import records_of, rows_of
-from stream.schema.records import Score, SiteState
+from stream.schema.records import Score, Sitemaps, SiteState
 from stream.schema.runs import RunNames
-from stream.schema.topics import PAGES, SCORES
+from stream.schema.topics import PAGES, SCORES, SITEMAPS
 
 Readers = Mapping[str, Callable[[sqlite3.Connection, Sequence[Message]], None]]  # by topic
 
@@ -55,7 +55,7 @@ END;
 CREATE TABLE page (site TEXT, page_id TEXT, url TEXT NOT NULL, partition INTEGER NOT NULL,
     fetched_at INTEGER NOT NULL DEFAULT 0, page_at INTEGER, outcome TEXT NOT NULL DEFAULT '',
     reason TEXT NOT NULL DEFAULT '', found_by TEXT NOT NULL DEFAULT '', verdict TEXT NOT NULL DEFAULT '',
-    first_failed TEXT NOT NULL DEFAULT '', failed TEXT, text_digest TEXT NOT NULL DEFAULT '',
+    first_failed TEXT NOT NULL DEFAULT '', failed TEXT, dates TEXT, text_digest TEXT NOT NULL DEFAULT '',
     kind TEXT AS (CASE WHEN verdict <> '' THEN verdict ELSE outcome END),
     why TEXT AS (CASE WHEN verdict <> '' THEN first_failed ELSE reason END),
     PRIMARY KEY (site, page_id)) WITHOUT ROWID;
@@ -77,6 +77,7 @@ CREATE TABLE visit (site TEXT, at INTEGER, page_id TEXT NOT NULL, epoch TEXT NOT
 CREATE TABLE judged (site TEXT, page_id TEXT, at INTEGER, PRIMARY KEY (site, page_id, at)) WITHOUT ROWID;
 CREATE TABLE score (site TEXT, text_digest TEXT, detector TEXT, at INTEGER NOT NULL, score REAL, p_llm REAL,
     flag INTEGER, abstain TEXT NOT NULL, flagged_windows REAL, PRIMARY KEY (site, text_digest, detector)) WITHOUT ROWID;
+CREATE TABLE sitemaps (site TEXT PRIMARY KEY, row BLOB NOT NULL) WITHOUT ROWID;
 """.replace("SITE_ORDERS", _ORDERS)
     .replace("SITE_SOURCES", _SITE_SOURCES)
     .replace("NOT_CANARY_NEW", NOT_CANARY_SITE.replace("site", "new.site"))
@@ -97,6 +98,7 @@ def readers(names: RunNames) -> Readers:
         names.features: _take_features,
         names.verdicts: _take_verdicts,
         SCORES: _take_scores,
+        SITEMAPS: _take_sitemaps,
     }
 
 
@@ -140,15 +142,24 @@ def _take_features(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
 
 def _take_verdicts(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
     query = """
-        INSERT INTO page (site, page_id, url, fetched_at, verdict, first_failed, text_digest, partition, failed)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET verdict = excluded.verdict,
-            first_failed = excluded.first_failed, failed = excluded.failed, text_digest = excluded.text_digest"""
+        INSERT INTO page (site, page_id, url, fetched_at, verdict, first_failed, text_digest, partition, failed, dates)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET verdict = excluded.verdict,
+            first_failed = excluded.first_failed, failed = excluded.failed, text_digest = excluded.text_digest,
+            dates = excluded.dates"""
     verdicts = list(records_of(VerdictHead, messages))
     of = attrgetter("site", "page_id", "url", "fetched_at", "verdict", "first_failed", "text_digest")
-    values = ((*of(verdict), message.partition, to_json(verdict.failed)) for message, verdict in verdicts)
+    values = (
+        (*of(verdict), message.partition, to_json(verdict.failed), to_json(verdict.dates))
+        for message, verdict in verdicts
+    )
     db.executemany(query, values)
     judged = ((verdict.site, verdict.page_id, message.offset) for message, verdict in verdicts)
     db.executemany("INSERT OR REPLACE INTO judged VALUES (?, ?, ?)", judged)
+
+
+def _take_sitemaps(db: sqlite3.Connection, messages: Sequence[Message]) -> None:
+    rows = ((row.site, message.value) for message, row in records_of(Sitemaps, messages))
+    db.executemany("INSERT OR REPLACE INTO sitemaps VALUES (?, ?)", rows)
 
 
 def _take_scores(db: sqlite3.Connection, messages: Sequence[Message]) -> None:

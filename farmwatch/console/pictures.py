@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -21,6 +21,7 @@ _TREND, _SCORES, _TOP = 170, 80, 18  # px of curves, and above them
 _LABEL = 24  # letters that stand beside a value on a telephone
 _STEPS_MS = [n * 3_600_000 for n in (1, 2, 3, 6, 12, 24, 48, 7 * 24, 14 * 24, 28 * 24, 182 * 24)]
 _TICKS, _DOTS = 4, 60  # at most, on the axis and on a curve
+_YEARS = 8  # at most, below a timeline
 
 
 class Strip(NamedTuple):
@@ -57,6 +58,15 @@ class Step(NamedTuple):
 
     p: float | None
     sum: float
+    said: str
+    look: str
+
+
+class Dated(NamedTuple):
+    """An article at its day of publication: its probability, if it has one."""
+
+    day: date
+    p: float | None
     said: str
     look: str
 
@@ -178,6 +188,28 @@ def path(title: str, steps: Sequence[Step], bounds: Mapping[str, float], thresho
     for n in {0, len(steps) - 1}:
         drawn.append(_text(places[n], below + height + 18, f"page {n + 1}"))
     return picture(title, [*told, *(step.said for step in steps)], below + height + 24, drawn)
+
+
+def timeline(title: str, articles: Sequence[Dated], mark: date, words: str) -> Markup:
+    """The probability of each article at its day of publication, below the line those without; `mark` is a day."""
+    if not articles:
+        return Markup()
+    days = [mark, *(article.day for article in articles)]
+    first, last = min(days).replace(month=1, day=1), max(days)
+    middle = _TOP + _SCORES
+
+    def across(day: date) -> float:
+        return (day - first).days / max(1, (last - first).days)
+
+    place = _place(across(mark))
+    drawn = [level(_TOP, "p(LLM) 100%"), level(middle, "0%")]
+    drawn.append(_tag("line", words, x1=place, x2=place, y1=_TOP, y2=middle, class_="mark"))
+    for day, p, said, look in articles:
+        drawn.append(_dot(across(day), middle + 10 if p is None else middle - _SCORES * p, 4, look, said))
+    every = -(-(last.year - first.year + 1) // _YEARS)
+    years = (date(year, 1, 1) for year in range(first.year, last.year + 1, every))
+    drawn += [_text(across(day), middle + 32, str(day.year)) for day in years]
+    return picture(title, [f"{words}: {mark}", *(article.said for article in articles)], middle + 38, drawn)
 
 
 def level(y: float, words: str, look: str = "grid") -> Markup:

@@ -24,8 +24,9 @@ from farmwatch.upkeep.console_files import INDEX_VERSION, forget_in_index
 from replay.runs.lookup import names_to_read
 from stream.log.contract import Log, Message
 from stream.log.private_folders import give_to_owner
+from stream.schema.dates import PageDates
 from stream.schema.forgotten import Forgotten, site_of_key
-from stream.schema.records import SiteState, decode
+from stream.schema.records import Sitemaps, SiteState, decode
 from stream.schema.vocabulary import KEPT
 
 _log = structlog.get_logger()
@@ -160,6 +161,12 @@ class ReadModel:
             row = db.execute("SELECT row FROM site WHERE site = ?", [site]).fetchone()
         return None if row is None else decode(SiteState, row[0])
 
+    def sitemaps(self, site: str) -> Sitemaps | None:
+        """What the sitemaps of a site list."""
+        with self.reading() as db:
+            row = db.execute("SELECT row FROM sitemaps WHERE site = ?", [site]).fetchone()
+        return None if row is None else decode(Sitemaps, row[0])
+
     def pages(self, site: str, detector: str, *, after: str = "", limit: int = 100) -> list[ListedPage]:
         """Pages of a site in the order of their fetch, after the page with the id `after`; scores of `detector`."""
         since = "AND (fetched_at, page_id) > (SELECT fetched_at, page_id FROM page WHERE site = ? AND page_id = ?)"
@@ -186,7 +193,7 @@ class ReadModel:
         chosen = f"SELECT * FROM page WHERE {where} ORDER BY {order} LIMIT ?"
         query = f"""
             SELECT page.site, url, kind AS result, why, p_llm, flag, score.score, COALESCE(abstain, '') AS abstain,
-                flagged_windows, failed, found_by, fetched_at, page.page_id, page.text_digest
+                flagged_windows, failed, dates, found_by, fetched_at, page.page_id, page.text_digest
             FROM ({chosen}) AS page LEFT JOIN score ON verdict IN ('{"', '".join(KEPT)}') AND score.site = page.site
                 AND score.text_digest = page.text_digest AND score.detector = ?
             ORDER BY {", ".join(f"page.{name}" for name in order.split(", "))}"""
@@ -196,6 +203,7 @@ class ReadModel:
         for row in rows:  # SQLite has neither truths nor lists
             row["flag"] = None if row["flag"] is None else bool(row["flag"])
             row["failed"] = row["failed"] and from_json(row["failed"])
+            row["dates"] = row["dates"] and from_json(row["dates"], type=PageDates | None)
         return [ListedPage(**row) for row in rows]
 
     def located(self, site: str, page: str) -> Located | None:

@@ -10,6 +10,8 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
+import msgspec
+
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.jobs import WALK, Jobs
@@ -33,7 +35,7 @@ from scoring.sites.sprt import SiteTest
 from scoring.stages.site_tally import SiteTally
 from stream.log.contract import Clock, Log, partition_of
 from stream.schema.records import SiteState
-from stream.schema.vocabulary import SiteClass
+from stream.schema.vocabulary import KEPT, SiteClass
 from stream.text.user_errors import NotFound, UsageError
 
 Query = Mapping[str, str]
@@ -44,6 +46,7 @@ _VERDICTS = ("", *STATES, DECIDED, *(kind for kind in SiteClass if kind not in S
 _SUMS = SiteSums._fields[2:]
 _SOON_S = 0.01  # that a list waits for its totals
 _DIGITS = 9
+_DATED = [column for column in PAGE_COLUMNS if column.name in ("page_id", "published", "p_llm", "flag")]
 _WHOLE_S = 50.0  # that a file waits for the probabilities
 
 
@@ -100,6 +103,8 @@ class SiteLists:
         pages = self._model.pages(row.site, row.detector, after=after, limit=PAGES_SHOWN + 1)
         test = self._jobs.soon((WALK, row.site), lambda: self._test(row))
         steps = {step["page_id"]: step for step in test["steps"]} if test else {}
+        articles = [page for page in self._model.pages(row.site, row.detector, limit=ALL) if page.result in KEPT]
+        dated = [fields_of(_DATED, page) for page in articles if page.dates and page.dates.trusted]
         shown = [{**fields_of(PAGE_COLUMNS, page), "walk": steps.get(page.page_id)} for page in pages[:PAGES_SHOWN]]
         groups = self._jobs.soon(TEMPLATES, self._template_groups)
         group = None if groups is None else groups.of(row.site)  # that it shares with most others
@@ -114,8 +119,11 @@ class SiteLists:
             "next": shown[-1]["page_id"] if len(pages) > PAGES_SHOWN else "",
             "evidence": test["evidence"] if test else "",
             "test": test,
+            "articles": len(articles),
+            "dated": sorted(dated, key=itemgetter("published", "page_id")),
             "warning": caveats(self._config, [row.detector])[row.detector],
             "template": template,
+            "sitemaps": msgspec.to_builtins(sitemaps) if (sitemaps := self._model.sitemaps(row.site)) else None,
         }
 
     def pages(self, query: Query, limit: int = PAGES_SHOWN) -> Data:

@@ -102,12 +102,22 @@ def build_stage(
     from farmwatch.canaries.file import canary_sender
     from replay.live.live_run import canaries_sent_before
     from scoring.stages.tally import TallyStage
+    from stream.schema.panel import read_panels
 
     identity = live.run.detector or tally_identity(config)
     method = site_method_of(config, live.run)
     sent_before = partial(canaries_sent_before, log, run)
     canaries = canary_sender(config.canary, config.rate.canary_days, config.log.partitions, names.sites, sent_before)
-    return TallyStage(identity, config.tally, run, method=method, canaries=canaries, names=names)
+    followed = {site for panel in read_panels(log).values() if panel.follow_turns for site in panel.sites}
+    return TallyStage(
+        identity,
+        config.tally,
+        run,
+        method=method,
+        canaries=canaries,
+        names=names,
+        follows=lambda site: config.crawl.follow_turns or site in followed,
+    )
 
 
 def run_role(

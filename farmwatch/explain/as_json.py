@@ -9,7 +9,7 @@ import msgspec
 from farmwatch.explain.explanation import PageExplanation
 from farmwatch.explain.rules import contributions, fields_of, meaning_of, named_outcomes, url_match
 from farmwatch.explain.segments import shown_segments
-from farmwatch.pipes.lines import structure_by_name, verdict_line
+from farmwatch.pipes.lines import dates_line, structure_by_name, verdict_line
 from filters.duplicates.lines import marked_lines
 from filters.quality.names import MEASURES
 from filters.rules.kinds import Rule
@@ -35,6 +35,7 @@ def as_json(page: PageExplanation) -> dict[str, Any]:
         "quality": quality_by_name(features),
         "structure": structure_by_name(features.structure),
         "segments": None if features.segments is None else [of_kind._asdict() for of_kind in shown_segments(page)],
+        "dates": msgspec.to_builtins(dates_line(features.dates)),
         "signals": features.signals,
         "sentences": [sentence._asdict() for sentence in page.sentences],
         "template_lines": marked_lines(features.template_lines),

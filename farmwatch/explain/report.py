@@ -14,6 +14,7 @@ from farmwatch.terminal.messages import put, put_table, put_wrapped
 from filters.duplicates.repeats import Repeats
 from filters.quality import names as quality_names
 from filters.structure.names import MEANINGS
+from stream.schema.dates import PageDates
 from stream.schema.records import Score
 from stream.schema.runs import shown_run
 from stream.schema.vocabulary import KEPT
@@ -63,6 +64,8 @@ def show(page: PageExplanation, *, everything: bool = False) -> None:
     fetched = f", fetched {moment(features.fetched_at)}" if features.fetched_at else ""
     _print(f"ruleset {verdict.ruleset} {verdict.digest}, judged {judged}; features of epoch {features.epoch}{fetched}")
     _print(f"extraction: {extraction(features.extract_path, features.extract_error)}")
+    if features.dates and features.dates != PageDates():
+        _print(dates_in_words(features.dates))
     first = features.measures.get("first_article")
     if isinstance(first, float) and features.extract_path == "blocks":
         _print(f"the first text, by Trafilatura, is no article: probability {first:.3f}")
@@ -86,6 +89,17 @@ def show(page: PageExplanation, *, everything: bool = False) -> None:
     if everything:
         put("")
         _put_measures(page)
+
+
+def dates_in_words(dates: PageDates) -> str:
+    """When a page was published and changed, by what, and how sure that is."""
+    parts = []
+    if of := dates.published:
+        sure = "trusted" if dates.trusted else ", ".join(dates.flags).replace("_", " ") or "not trusted"
+        parts.append(f"published {of} by {of.source} ({counted(dates.agreeing, 'source')}, {sure})")
+    if of := dates.modified:
+        parts.append(f"changed {of} by {of.source}")
+    return "; ".join(parts)
 
 
 def _print(line: str) -> None:

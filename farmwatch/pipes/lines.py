@@ -183,7 +183,6 @@ def _features_line(
     url: str, site: str, ident: str, measured: PageMeasures, likeness: Likeness, tokenizer: str, epoch: str
 ) -> FeaturesLine:
     quality = quality_of(measured, likeness.template_lines, tokenizer)
-    of_page = site_dates_of(measured, likeness)
     return FeaturesLine(
         url=url,
         site=site,
@@ -199,7 +198,7 @@ def _features_line(
             SegmentsLine(**{**msgspec.structs.asdict(of_kind), "without": marked_lines(of_kind.without)})
             for of_kind in own_segments_of(measured, likeness, tokenizer)
         ],
-        dates=msgspec.convert(of_page, DatesLine, from_attributes=True) if of_page else None,
+        dates=dates_line(site_dates_of(measured, likeness)),
         signals=measured.signals,
         feature_epoch=epoch,
     )
@@ -292,6 +291,11 @@ def _marks(name: str, numbers: Sequence[int], text: str) -> bytes:
     marks = np.zeros(lines, np.bool_)
     marks[list(numbers)] = True
     return pack_marks(marks)
+
+
+def dates_line(dates: PageDates | None) -> DatesLine | None:
+    """The dates of a features record as objects."""
+    return msgspec.convert(dates, DatesLine, from_attributes=True) if dates else None
 
 
 def structure_by_name(values: Sequence[float | None]) -> dict[str, float | None]:

@@ -13,6 +13,7 @@ from farmwatch import metrics as gauges
 from farmwatch.share.rate_cache import LARGE, CachedRate, store_rate
 from farmwatch.share.rate_series import SeriesWriter
 from farmwatch.share.review_labels import read_review
+from farmwatch.share.second_opinions import second_opinions
 from farmwatch.share.template_groups import read_template_groups
 from farmwatch.share.words import short_share
 from replay.rows.site_table import SiteTable, counts_of
@@ -26,14 +27,19 @@ from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from scoring.rates.versions import has_verdict
 from stream.log.contract import Log
 from stream.processing.metrics import Metrics
+from stream.schema.control import Control
 from stream.schema.records import SiteState
+from stream.schema.runs import Run
 from stream.schema.vocabulary import SiteClass
 from stream.text.user_errors import FarmwatchError
 
 _log = structlog.get_logger()
 GAUGES_S = 15.0  # between two updates of the gauges
 BUSY = 0.05  # largest CPU share of a job: with a million sites, the gauges take longer than their interval
-_GAUGES = (gauges.SITES, gauges.SITES_EXPIRED, gauges.SHARE, gauges.SHARE_SITES, gauges.SHARE_CHANGED, gauges.FARM_RATE)
+_GAUGES = (
+    *(gauges.SITES, gauges.SITES_EXPIRED, gauges.SHARE, gauges.SHARE_SITES, gauges.SHARE_CHANGED, gauges.FARM_RATE),
+    gauges.DETECTORS_GAP,
+)
 _RANKS = 5  # shared templates with a gauge
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")
 
@@ -53,6 +59,7 @@ class LiveShare:
     def __post_init__(self) -> None:
         self.text = "none yet"  # the share in words
         self._table = SiteTable(self.log, self.live.names.sites)
+        self._second_tables: dict[str, SiteTable] = {}  # by topic
         self._series = SeriesWriter(self.log, self.settings, self.live.run.name, self.live.run.epoch)
         self._template_ends: list[int] = []
         self._next_point_s = self._end_of_interval(self.clock())
@@ -80,6 +87,7 @@ class LiveShare:
                 source = line.group if _SOURCE.fullmatch(line.group) and line.group != "all" else "other"
                 self._set_share_gauges(line, definition, source if split else "all")
         self._set_canary_gauges([row for row in rows if row.ruleset], now_ms)
+        self._set_gaps(of_sites, rows, now_ms)
         wait_s = max(GAUGES_S, (self.monotonic() - started) / BUSY)
         self._store({"": of_sites}, rows, now_ms, wait_s, review)
 
@@ -175,6 +183,23 @@ class LiveShare:
         for kind, share in canaries.shares().items():
             self.metrics.set(gauges.CANARY_SHARE, share.point, kind=kind)
         self.metrics.set(gauges.CANARY_TIMESTAMP_SECONDS, canaries.last_at / 1000)
+
+    def _set_gaps(self, lines: Sequence[RateLine], rows: Sequence[SiteState], now_ms: int) -> None:
+        for line in lines:
+            if line.digest != self.live.ruleset.digest:
+                continue
+            for opinion in second_opinions(Control(self.log), line, rows, self._rows_of, self.settings, now_ms):
+                labels = {"run": line.run, "ruleset": self.live.ruleset.name, "detector": opinion.line.detector}
+                for kind, gap in (("share", opinion.share_gap), ("flags", opinion.flags_gap)):
+                    if gap is not None:
+                        self.metrics.set(gauges.DETECTORS_GAP, gap, **labels, kind=kind)
+
+    def _rows_of(self, run: Run) -> list[SiteState]:
+        """The rows of a run beside the live one, by its detector and ruleset."""
+        topic = run.names().sites
+        table = self._second_tables.setdefault(topic, SiteTable(self.log, topic))
+        table.refresh()
+        return [row for row in table.rows() if row.detector == run.detector and row.digest in ("", run.digest)]
 
     def _review(self) -> Review | None:
         try:

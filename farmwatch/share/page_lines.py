@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 
 from farmwatch.config.config import Config
+from farmwatch.share.date_columns import date_columns
 from farmwatch.share.topic_records import topic_records
 from farmwatch.tables.columns import Column, columns_of
 from replay.runs.configured import tally_identity
 from replay.runs.lookup import find_run, names_to_read
 from stream.log.contract import Log, partition_of
 from stream.schema.control import Control
+from stream.schema.dates import PageDates
 from stream.schema.projection import projection_of
 from stream.schema.records import Page, R, Record, Score, Verdict
 from stream.schema.runs import LIVE
@@ -42,6 +45,7 @@ class VerdictHead(Record, frozen=True, kw_only=True):
     failed: list[str]
     text_digest: str
     fetched_at: int
+    dates: PageDates | None
 
 
 @dataclass(slots=True)
@@ -62,17 +66,34 @@ class ListedPage:
     fetched_at: int = 0
     page_id: str = ""
     text_digest: str = ""
+    dates: PageDates | None = None
 
 
-PAGE_COLUMNS: list[Column[ListedPage]] = columns_of(
-    ListedPage,
-    result={"total": "count", "values": (*PageClass, *FetchOutcome)},
-    why={"meaning": "the first rule that failed, or why there is no page"},
-    p_llm={"meaning": "probability that a model wrote the text"},
-    flag={"meaning": "whether the detector flags it"},
-    flagged_windows={"meaning": "share of the windows of its text that a language model flags"},
+PAGE_COLUMNS: list[Column[ListedPage]] = [
+    *columns_of(
+        ListedPage,
+        "dates",
+        result={"total": "count", "values": (*PageClass, *FetchOutcome)},
+        why={"meaning": "the first rule that failed, or why there is no page"},
+        p_llm={"meaning": "probability that a model wrote the text"},
+        flag={"meaning": "whether the detector flags it"},
+        flagged_windows={"meaning": "share of the windows of its text that a language model flags"},
+    ),
+    *date_columns(attrgetter("dates")),
+]
+PAGES_SHOWN = (
+    "url",
+    "result",
+    "why",
+    "flag",
+    "p_llm",
+    "score",
+    "abstain",
+    "published",
+    "fetched_at",
+    "found_by",
+    "failed",
 )
-PAGES_SHOWN = ("url", "result", "why", "flag", "p_llm", "score", "abstain", "fetched_at", "found_by", "failed")
 
 
 def page_lines(log: Log, config: Config, run: str = "", site: str = "") -> Iterator[ListedPage]:
@@ -99,7 +120,7 @@ def page_lines(log: Log, config: Config, run: str = "", site: str = "") -> Itera
             key = verdict.site, verdict.page_id
             line = lines.setdefault(key, ListedPage(*(verdict.site, verdict.url), page_id=verdict.page_id))
             line.result, line.why, line.failed = verdict.verdict, verdict.first_failed, verdict.failed
-            line.text_digest, line.fetched_at = verdict.text_digest, verdict.fetched_at
+            line.text_digest, line.fetched_at, line.dates = verdict.text_digest, verdict.fetched_at, verdict.dates
         scores = {
             (score.site, score.text_digest): score
             for score in _of_site(log, Score, SCORES, partition, site)

@@ -21,6 +21,7 @@ from scoring.rates.split_rates import llm_probabilities
 from scoring.rates.terms import counted_at, is_too_old
 from scoring.sites.registry import SiteMethod, method_of_text, site_method
 from scoring.sites.sprt import SiteTest
+from scoring.sites.turn import MOST_BY_CHANCE, has_turned
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.records import SiteState
@@ -77,6 +78,11 @@ class ListedSite:
         return self.row.former.verdict if self.row.former is not None else ""
 
     @property
+    def turned(self) -> bool:
+        """Whether people wrote its articles before ChatGPT, and a model those since."""
+        return has_turned(self.row.turn_p)
+
+    @property
     def too_old(self) -> bool:
         """Whether its verdict counts in no share: its term has ended, and the site was not measured again."""
         return is_too_old(counted_at(self.row, self.now_ms))
@@ -97,6 +103,9 @@ SITE_COLUMNS: list[Column[ListedSite]] = [
         flagged={"total": "sum"},
         through_segments={"meaning": "scored articles that are none as a whole page: their segments count"},
         control_scored={"meaning": "scored articles of before ChatGPT"},
+        before_scored={"meaning": "scored texts from before ChatGPT (2022-11-30), by trusted days of publication"},
+        since_scored={"meaning": "and since"},
+        turn_p={"meaning": "how often chance would make the scores of these differ so much"},
         signals={"meaning": "what pays for the site and what it is built with, with the number of pages"},
         pages_used={"meaning": "scored pages on which the verdict rests"},
         llr={"meaning": "their evidence, for llm above 0, for human below"},
@@ -127,13 +136,34 @@ SITE_COLUMNS: list[Column[ListedSite]] = [
         attrgetter("most_dropped_by"),
         meaning="the rule that failed most of the site's pages, or why it has none",
     ),
+    Column(
+        "turned",
+        "truth",
+        attrgetter("turned"),
+        meaning=f"people wrote its articles before ChatGPT, and a model those since (turn_p below {MOST_BY_CHANCE})",
+    ),
     Column("too_old", "truth", attrgetter("too_old"), meaning="its term has ended: it counts in no share"),
     Column("no_page", "text", attrgetter("no_page")),
     Column("earlier_verdict", "text", attrgetter("earlier_verdict"), meaning="counts until the site has a new one"),
 ]
 SITES_SHOWN = (  # the last are left out first for width
     *("site", "verdict", "too_old", "p_llm", "label", "flagged", "scored", "needs", "articles", "pages"),
-    *("most_dropped_by", "llr", "mixed", "earlier_verdict", "pages_used", "ruleset", "digest", "detector", "epoch"),
+    *(
+        "most_dropped_by",
+        "llr",
+        "mixed",
+        "turned",
+        "earlier_verdict",
+        "pages_used",
+        "ruleset",
+        "digest",
+        "detector",
+        "epoch",
+    ),
+)
+TURNS_SHOWN = (
+    *("site", "before_scored", "before_flagged", "since_scored", "since_flagged", "turn_p", "verdict", "p_llm"),
+    *("label", "articles", "digest", "detector"),
 )
 
 

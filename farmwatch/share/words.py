@@ -14,6 +14,7 @@ import msgspec
 from farmwatch.tables.columns import Column, columns_of, fields_of
 from scoring.estimate.definitions import ANY_ARTICLE, DOMAINS, EVERY_ARTICLE, RANKED_RESULTS, RESULTS
 from scoring.estimate.remarks import REASONS, Remark, RemarkKind
+from scoring.rates.controls import FEWEST_SITES, ControlCounts
 from scoring.rates.site_rates import UNCORRECTED, EstimateLine
 from scoring.rates.split_rates import RateLine
 from stream.text.wording import counted
@@ -140,6 +141,14 @@ def sentences(remarks: Iterable[Remark]) -> list[str]:
 def text_of(remarks: Iterable[Remark]) -> str:
     """All remarks in one line."""
     return "; ".join(sentences(remarks))
+
+
+def controls_text(of: ControlCounts) -> str:
+    """What the detector flags of articles that are surely human by their dates."""
+    said = f"{of.share:.1%} of articles of before ChatGPT flagged ({of.low:.1%} to {of.high:.1%}): {of.flagged:,} of"
+    said += f" {of.pages:,}, of {counted(of.sites, 'site')}"
+    said += f", too few: the share's interval needs {FEWEST_SITES}" if of.sites < FEWEST_SITES else ""
+    return f"{said}; {of.called_llm:,} of {of.control_sites:,} with no other called llm" if of.control_sites else said
 
 
 def short_share(line: RateLine) -> str:

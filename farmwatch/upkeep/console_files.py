@@ -10,9 +10,9 @@ from farmwatch.labels.labels_file import LabelsFile
 from stream.schema.forgotten import Forgotten
 
 INDEX = "console.sqlite"
-INDEX_VERSION = 8  # of its tables; another one is rebuilt
+INDEX_VERSION = 9  # of its tables; another one is rebuilt
 LABELS, REVIEW, REVIEW_LABELS = "labels.jsonl", "review.jsonl", "review-labels.jsonl"  # of flips; of drawn sites
-SITE_TABLES = ("site", "page", "visit", "judged", "score")  # of the index, with a column `site`
+SITE_TABLES = ("site", "page", "visit", "judged", "score", "sitemaps")  # of the index, with a column `site`
 
 
 def forget_in_files(folder: Path, forgotten: Forgotten, review: str = "") -> None:

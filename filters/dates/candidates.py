@@ -19,7 +19,7 @@ from filters.dates.page_dates import Candidates
 from filters.dates.parsing import ReadDate, read_date, read_path
 from stream.schema.dates import DateSource, PageDate, Precision
 
-PUBLISHED_META = frozenset(
+_PUBLISHED_META = frozenset(
     {
         *("article.published", "article:published", "article:published_date", "article:published_time", "bt:pubdate"),
         *("citation_online_date", "citation_publication_date", "cxenseparse:publishtime"),
@@ -30,7 +30,7 @@ PUBLISHED_META = frozenset(
     }
 )
 """Names of `meta` elements with the date of publication, in lower case."""
-OTHER_META = ("date", "dc.date", "dc.date.created", "dcterms.created", "dcterms.date", "dc.created", "datecreated")
+_OTHER_META = ("date", "dc.date", "dc.date.created", "dcterms.created", "dcterms.date", "dc.created", "datecreated")
 """Those that do not say of what their date is, the most reliable first."""
 _MODIFIED_META = frozenset(
     {
@@ -53,7 +53,7 @@ _DATE_NAME = re.compile(
     r"(?:^|[^a-z])(?:byline|data|date|dateline|datum|fecha|posted|publish|time)|meta|pubdate|published", re.IGNORECASE
 )
 _LEVELS = 12  # elements around a date that are looked at
-_TIMES = 60  # time elements that are read
+_READ = 60  # elements of a kind that are read: those of a hostile page may each hold all of its text
 _BYLINE_CHARS = 160
 _text = partial(etree.tostring, method="text", encoding="unicode", with_tail=False)
 _ITEMPROPS = etree.XPath("//*[@itemprop][contains(@itemprop, 'datePublished') or contains(@itemprop, 'dateModified')]")
@@ -81,7 +81,7 @@ def candidates(elements: Sequence[Any], of: Mapping[str, Sequence[Any]], html: s
         found.add(DateSource.JSON_LD, node.modified, is_change=True)
     others = _read_metas(found, of["meta"])
     if "itemprop" in html:
-        for element in _ITEMPROPS(elements[0]):
+        for element in _ITEMPROPS(elements[0])[:_READ]:
             if not _is_apart(element):
                 is_change = "datePublished" not in element.get("itemprop")
                 found.add(DateSource.ITEMPROP, _stated(element), is_change=is_change)
@@ -112,19 +112,19 @@ def _read_metas(found: _Found, metas: Sequence[Any]) -> list[str]:
     others: list[tuple[int, str]] = []
     for element in metas:
         name = (element.get("property") or element.get("name") or element.get("itemprop") or "").strip().lower()
-        if name in PUBLISHED_META:
+        if name in _PUBLISHED_META:
             found.add(DateSource.META, element.get("content", ""))
         elif name in _MODIFIED_META:
             found.add(DateSource.META, element.get("content", ""), is_change=True)
-        elif name in OTHER_META:
-            others.append((OTHER_META.index(name), element.get("content", "")))
+        elif name in _OTHER_META:
+            others.append((_OTHER_META.index(name), element.get("content", "")))
     return [text for _, text in sorted(others)]
 
 
 def _read_times(found: _Found, times: Sequence[Any]) -> list[str]:
     """Add dates that are marked as publication or change; the texts of the others."""
     others: list[str] = []
-    for element in times[:_TIMES]:
+    for element in times[:_READ]:
         if _is_apart(element):
             continue
         outer, before = element.getparent(), element.getprevious()
@@ -157,11 +157,12 @@ def _stated(element: Any) -> str:
 def _bylines(elements: Sequence[Any]) -> Iterator[str]:
     """Short texts whose class or id is that of a date."""
     known: dict[str, bool] = {}
-    for element in elements:
-        if name := element.get("class") or element.get("id"):
-            if name not in known:
-                known[name] = _DATE_NAME.search(name) is not None
-            if known[name] and not _is_apart(element):
-                text = _text(element)
-                if len(text) <= _BYLINE_CHARS:
-                    yield text
+
+    def is_dated(element: Any) -> bool:
+        name = element.get("class") or element.get("id")
+        if name and name not in known:
+            known[name] = _DATE_NAME.search(name) is not None
+        return bool(name and known[name] and not _is_apart(element))
+
+    texts = (_text(element) for element in islice(filter(is_dated, elements), _READ))
+    return (text for text in texts if len(text) <= _BYLINE_CHARS)

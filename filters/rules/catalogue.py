@@ -7,6 +7,7 @@ ruleset's policy decides.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 from filters.articles.model import ArticleModel, Logits
@@ -107,6 +108,11 @@ def _segment_language(facts: Facts, rule: Rule) -> Value:
 
 def _segment_repetition(facts: Facts, _: Rule) -> Value:
     return max((of.repetition for of in _large_segments(facts) if of.repetition is not None), default=None)
+
+
+def _published(facts: Facts, _: Rule) -> Value:
+    dates = facts.features.dates
+    return dates.trusted.isoformat() if dates and dates.trusted else None
 
 
 RULES: dict[str, RuleKind] = {
@@ -224,6 +230,10 @@ RULES: dict[str, RuleKind] = {
             (PerplexityMeasure.UNLIKELY_SHARE, f"sentences with a perplexity above {UNLIKELY:,.0f} / sentences", 1),
             (PerplexityMeasure.SURPRISAL_MEDIAN, "median of the sentences' mean bits a word", MOST),
         )
+    },
+    **{
+        name: _kind("published", op, "trusted day of publication, else unknown", _published, threshold=date, source="")
+        for name, op in (("published_before", "<"), ("published_after", ">="))
     },
     "segment_words": _kind(
         "segment_words", ">=", "whitespace words of the segments that count", _segment_words, whole=True, source=""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -102,6 +103,13 @@ class Facts:
         return self._quality[text]
 
 
+def _is_day(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
 Check = tuple[str, Rule, Callable[[Facts, Rule], Value], str, Threshold, Callable[[Any, Any], bool], bool]
 """A rule prepared for judging: name, rule, measure, op, threshold, test function, whether unknown drops."""
 
@@ -119,7 +127,7 @@ class RuleKind:
     op: str
     what: str
     source: str = ""
-    threshold: type[Any] = float  # float, str or list
+    threshold: type[Any] = float  # float, str, list or date; a date is a text such as 2022-11-30
     low: float = 0
     high: float = MOST
     whole: bool = False
@@ -143,6 +151,8 @@ class RuleKind:
             fits = isinstance(threshold, list) and threshold != [] and all(isinstance(item, str) for item in threshold)
             if fits and self.items and (unknown := sorted(set(threshold) - self.items)):
                 return f"has {as_toml(unknown)}, not among the codes in docs/reference/languages.md"
+        elif self.threshold is date:
+            expected, fits = 'a day in quotes such as "2022-11-30"', isinstance(threshold, str) and _is_day(threshold)
         else:
             expected = f"a {'whole ' * self.whole}number from {self.low:g} to {self.high:,}"
             number = isinstance(threshold, int | float) and not isinstance(threshold, bool)

@@ -15,7 +15,6 @@ from typing import Any
 
 from lxml import etree
 
-from filters.dates.candidates import OTHER_META, PUBLISHED_META
 from filters.structure.names import BLANKS, TAG_RATIOS, Measures
 from filters.structure.page_lines import visible_bytes
 from filters.structure.page_url import url_measures
@@ -29,7 +28,13 @@ _NAMED_CHARS = 300  # from the name of an attribute to the word in its value
 _WORD = re.compile(r"\w+")
 _text = partial(etree.tostring, method="text", encoding="unicode", with_tail=False)
 _data = partial(etree.tostring, method="text", encoding="utf-8", with_tail=False)
-_DATES = PUBLISHED_META.union(OTHER_META)
+_DATES = frozenset(  # those of the article model's pages; `filters.dates` reads more, and their days
+    {
+        *("article:published", "article:published_time", "citation_publication_date", "date", "datepublished"),
+        *("dc.date", "dc.date.issued", "dcterms.created", "dcterms.date", "og:article:published_time"),
+        *("parsely-pub-date", "pubdate", "publication_date", "publishdate", "sailthru.date"),
+    }
+)
 _AUTHORS = ("article:author", "author", "byl", "citation_author", "dc.creator", "parsely-author")
 _JSONLD_DATES = ('"datePublished"', '"dateCreated"', '"uploadDate"')
 _JSONLD_TYPES = re.compile(r'"@type"\s*:\s*("[^"]{1,80}"|\[[^]]{1,400}\])')  # searched: much JSON-LD is invalid

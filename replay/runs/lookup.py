@@ -73,3 +73,21 @@ def names_to_read(log: Log, run: str = "") -> RunNames:
         return names_of_live(control)
     row = find_run(control, run)
     return row.names(is_live=row.name == control.alias.run)
+
+
+def second_runs(control: Control) -> list[Run]:
+    """The runs that follow the live one under its ruleset, for another detector, by name."""
+    live = control.live
+    return (
+        []
+        if live is None
+        else [
+            run
+            for _, run in sorted(control.runs.items())
+            if run.follows
+            and run.state == RunStatus.RUNNING
+            and run.name != live.name
+            and run.digest == live.digest
+            and run.detector != live.detector
+        ]
+    )

@@ -173,8 +173,14 @@ def by_length(scores: LabelledScores) -> list[tuple[str, LabelledScores]]:
     for start, below in BANDS:
         inside = (scores.words >= start) & (scores.words < (below or math.inf))
         if inside.any():
-            parts.append((f"{start}-{below - 1} words" if below else f"{start}+ words", scores.where(inside)))
+            parts.append((length_name(start), scores.where(inside)))
     return parts
+
+
+def length_name(words: int) -> str:
+    """The band of a text of this many words."""
+    start, below = next((start, below) for start, below in reversed(BANDS) if words >= start)
+    return f"{start}-{below - 1} words" if below else f"{start}+ words"
 
 
 def by_genre(scores: LabelledScores) -> list[tuple[str, LabelledScores]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from scoring.encoder.detector import EncoderDetector, encoder_warning, load_encoder_engine
 from scoring.encoder.settings import encoder_identity
+from scoring.engine.detector import of_threshold_set
 from scoring.errors import BadIdentity, BadThresholds, UnknownDetector
 from scoring.interface import BUILT_IN, UNCALIBRATED, Detector, name_of
 from scoring.pair.detector import PairDetector, load_pair_engine, pair_warning
@@ -40,7 +41,13 @@ def _load_built_in(settings: ScoreSettings, _: object = None) -> LiteNgram:
 
     detector = LiteNgram.load(settings.weights)
     thresholds = _thresholds(BUILT_IN, settings, base_of(detector.identity))
-    return detector if thresholds is None else LiteNgram(detector.weights, detector.warning, thresholds)
+    if thresholds is None:
+        return detector
+    warning = detector.warning
+    if thresholds.measured_on:
+        what, _, rest = warning.partition("; indicative only")
+        warning = f"{what}; {of_threshold_set(thresholds.tag, thresholds.measured_on)}{rest}"
+    return LiteNgram(detector.weights, warning, thresholds)
 
 
 def _describe_built_in(settings: ScoreSettings) -> tuple[str, str]:

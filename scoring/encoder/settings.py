@@ -58,7 +58,7 @@ class EncoderSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def token_budget(self) -> int:
-        # On a CPU a batch of one window is a sixth faster than one of four: attention's matrices stay in the caches.
+        # On a CPU larger batches are hardly faster, and have more padding.
         return max(self.max_tokens, 512 if self.device == "cpu" else usual_token_budget(self.device))
 
     @property

@@ -15,6 +15,7 @@ from scoring.estimate.intervals import PLACES, ends_of, every_look
 from scoring.estimate.remarks import REASONS, Fact, Remark, RemarkKind
 from scoring.interface import UNCALIBRATED
 from scoring.rates.canary_counts import CanarySummary
+from scoring.rates.controls import control_cells
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import Truth
 
@@ -75,11 +76,12 @@ def cells_of(rows: Iterable[SiteState]) -> Counter[tuple[int, int]]:
     return Counter((row.scored, row.flagged) for row in rows if row.scored)
 
 
-def known_sites(canaries: CanarySummary) -> KnownSites:
-    """The canary sites as sites of known truth."""
+def known_sites(canaries: CanarySummary, rows: Iterable[SiteState] = ()) -> KnownSites:
+    """The canary sites as sites of known truth; the control pages of `rows` are those of human sites."""
     from scoring.estimate.fit import KnownSites
 
-    return KnownSites(cells_of(canaries.rounds[Truth.HUMAN]), cells_of(canaries.rounds[Truth.LLM]))
+    human = cells_of(canaries.rounds[Truth.HUMAN]) + control_cells(rows)
+    return KnownSites(human, cells_of(canaries.rounds[Truth.LLM]))
 
 
 def share_of_rows(

@@ -15,6 +15,7 @@ from scoring.estimate.remarks import Remark, RemarkKind
 from scoring.interface import UNCALIBRATED
 from scoring.rates.canary import is_canary
 from scoring.rates.canary_counts import Correction, by_canaries, recent_canaries
+from scoring.rates.controls import ControlCounts, count_controls, count_declared
 from scoring.rates.cuts import Cut, cut_rows
 from scoring.rates.direct_share import (
     DirectShare,
@@ -65,6 +66,7 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     site_method_digest: str
     without_pages: int  # of the unclassifiable: no page so far; the others have too few scored articles
     crawling: int | None = None  # of the whole crawl: sites with pages still to come; None if unknown
+    preferring: int | None = None  # of the whole crawl: sites that state a preference on the use by AI
     undated: int = 0  # of all sites: left out by a cut of days because their day is unknown
     mixed: int = 0  # sites with two clear groups of scores, whatever their verdict
     change: ShareChanged | None = None  # of all sites: new ones have another share since a day of the last year
@@ -75,6 +77,8 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     canary_remark: Remark | None = None  # of the canaries; among the judged remarks of all sites
     expired: int = 0  # of all sites, those with an expired verdict
     through_segments: int = 0  # of the sites with a scored article: none of their articles is one as a whole page
+    controls: ControlCounts | None = None  # pages that are surely human by their dates, and the flagged of them
+    declared: ControlCounts | None = None  # those declared older without a day of change
 
 
 class _Whole(NamedTuple):
@@ -102,7 +106,7 @@ def rate_lines(rows: Sequence[SiteState], query: RateQuery | None = None) -> lis
         counted, groups = cut_rows(of_versions, query.by, query.cut, settings.groups, now_ms, query.earlier)
         canaries = recent_canaries(settings, of_versions, now_ms)
         correction = Correction(query.errors) if query.errors else by_canaries(canaries, counted)
-        known = known_sites(canaries)
+        known = known_sites(canaries, counted)
         share, fit = share_of_rows(counted, known, settings.confidence, definition=query.definition)
         change = None
         if fit is not None and not query.by and query.definition == SITES:
@@ -157,6 +161,8 @@ def _line(group: str, members: Sequence[SiteState], whole: _Whole, query: RateQu
         canary_remark=correction.remark,
         expired=sum(map(is_too_old, members)),
         through_segments=sum(is_through_segments(row.scored, row.through_segments) for row in members),
+        controls=count_controls(members),
+        declared=count_declared(members),
     )
 
 
@@ -167,7 +173,7 @@ def fits_of(rows: Sequence[SiteState], settings: RateSettings, now_ms: int) -> I
 
     for _, of_versions in comparable(rows):
         sites = [counted_at(row, now_ms) for row in of_versions if not is_canary(row.site)]
-        known = known_sites(recent_canaries(settings, of_versions, now_ms))
+        known = known_sites(recent_canaries(settings, of_versions, now_ms), sites)
         fit = estimate_share(cells_of(sites), WIDE, known)
         if fit is not None:
             yield sites, fit

@@ -26,6 +26,7 @@ class JudgedPage(Record, frozen=True, kw_only=True):
     text_digest: str
     fetched_at: int
     first_at: int
+    published: str
     age: str
     signals: list[str]
 
@@ -52,6 +53,7 @@ class PageEntry(msgspec.Struct, array_like=True, frozen=True):
     evidence: FirstArticle | None = None
     by_segments: bool = False
     age: str = ""  # PageAge
+    published: str = ""  # trusted day of publication
     signals: list[str] = []
 
 

@@ -24,13 +24,15 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from typing import Literal
 
 import msgspec
 import xxhash
 
 from scoring.interface import PageScore, SiteVerdict
+from scoring.sites.turn import DatedScore, flags_of_quarters, turn_of
 from scoring.stages.site_pages import FirstArticle, JudgedPage, PageEntry, TermPages, TextFlag, first_article, texts_of
 from stream.schema.page_age import PageAge
 from stream.schema.records import Hit, Score, SiteState, Verdict
@@ -129,6 +131,7 @@ class SiteTally(msgspec.Struct, array_like=True):
                 evidence,
                 verdict.verdict == PageClass.SEGMENTS,
                 verdict.age,
+                verdict.published,
                 verdict.signals,
             )
         else:
@@ -262,6 +265,7 @@ class SiteTally(msgspec.Struct, array_like=True):
         flags = [flag for _, flag in known]
         ages = Counter((page.age, flag) for page, flag in known if flag is not None)
         control, declared = ({flag: ages[age, flag] for flag in (False, True)} for age in _HUMAN_AGES)
+        dated = _dated(articles, said)
         first = [page.evidence for page, flag in known if page.evidence is not None and flag is not None]
         return SiteState(
             id=site,
@@ -298,8 +302,24 @@ class SiteTally(msgspec.Struct, array_like=True):
             control_flagged=control[True],
             declared_scored=sum(declared.values()),
             declared_flagged=declared[True],
+            **turn_of(dated)._asdict(),
+            quarters=flags_of_quarters(dated),
             signals=_signals(pages),
         )
+
+
+def _dated(articles: Iterable[PageEntry], said: Mapping[str, TextFlag]) -> list[DatedScore]:
+    """The scored articles with a trusted day of publication: each text once, on its first day."""
+    first: dict[str, str] = {}
+    for page in articles:
+        if page.published and page.published < first.get(page.text_digest, "~"):
+            first[page.text_digest] = page.published
+    scored = ((day, said[text]) for text, day in sorted(first.items()) if text in said)
+    return [
+        DatedScore(date.fromisoformat(day), of.flag, of.score)
+        for day, of in scored
+        if of.flag is not None and of.score is not None
+    ]
 
 
 def _signals(pages: Sequence[PageEntry]) -> dict[str, int]:

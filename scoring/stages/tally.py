@@ -63,7 +63,8 @@ class TallyStage(Stage):
 
     State: a `SiteTally` per site, due at the end of its term, and a mark per hit that was counted lately. The stage
     emits a row when it differs from the last one of its term, and a stop decision once per term: when the site is
-    decided, or has enough articles; a mixed site stays open for longer. Until the site closes, later pages may still
+    decided, or has enough articles; a mixed site stays open for longer, and so does one that it `follows` to see
+    whether it turned, if its articles are from before ChatGPT and since. Until the site closes, later pages may still
     correct the row. Scores of another detector than `detector` are kept, counted apart, and left out of the row:
     identities are never pooled. Canary sites are sites like any other.
 
@@ -85,6 +86,7 @@ class TallyStage(Stage):
         canaries: Canaries | None = None,
         names: RunNames | None = None,
         decides: bool = True,
+        follows: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """Tally scores of the identity `detector` (a whole identity, threshold tag included), and send canaries.
 
@@ -98,6 +100,7 @@ class TallyStage(Stage):
         self._method = method or site_method(self._settings, detector)
         self._canaries = canaries
         self._decides = decides
+        self._follows = follows
         names = names or names_of(run)
         self._rows, self._terms = names.sites, names.terms
         self._term_ms = self._settings.term_ms
@@ -211,9 +214,9 @@ class TallyStage(Stage):
     def _settle(self, site: _Site, ctx: Context) -> None:
         tally, former = site.tally, None
         for term, of in tally.earlier.items():
-            _, row, of.emitted = self._emit_row(site, term, of.emitted, ctx)
-            former = row if term == tally.term - 1 else former
-        verdict, _, tally.emitted = self._emit_row(site, tally.term, tally.emitted, ctx, former)
+            _, earlier, of.emitted = self._emit_row(site, term, of.emitted, ctx)
+            former = earlier if term == tally.term - 1 else former
+        verdict, row, tally.emitted = self._emit_row(site, tally.term, tally.emitted, ctx, former)
         for term in tally.dropped:
             ctx.tombstone(self._terms, term_key(site.name, term))
         tally.dropped = []
@@ -221,7 +224,7 @@ class TallyStage(Stage):
         if not is_canary(site.name):
             if self._decides:
                 tally.forget_terms()
-                self._decide(site, verdict, ctx)
+                self._decide(site, verdict, row, ctx)
             due_at = tally.start_of(max(tally.reopened, tally.term) + 1) or None
         ctx.state.put(site.name.encode(), tally.dump(), due_at)
 
@@ -245,7 +248,7 @@ class TallyStage(Stage):
         """Of this run, because another run may have requested the last score."""
         return {**site.headers, "run": self.run, "ruleset": ruleset}
 
-    def _decide(self, site: _Site, verdict: SiteVerdict, ctx: Context) -> None:
+    def _decide(self, site: _Site, verdict: SiteVerdict, row: SiteState, ctx: Context) -> None:
         """Reopen a site whose term has ended, and stop a site that is decided in the present term."""
         tally = site.tally
         term = max(tally.term, tally.term_of(ctx.now_ms) if self._is_tried(ctx.now_ms) else tally.reopened)
@@ -259,9 +262,12 @@ class TallyStage(Stage):
         # pages change neither its verdict nor its mark.
         if verdict.mixed and not verdict.closed and verdict.pages < self._settings.enough_if_mixed:
             return
+        is_enough = verdict.pages >= self._settings.enough_articles
+        if row.before_scored and row.since_scored and not is_enough and self._follows(site.name):
+            return
         if verdict.verdict in DECIDED:
             tally.stopped = f"decided_{verdict.verdict}"
-        elif verdict.pages >= self._settings.enough_articles:
+        elif is_enough:
             tally.stopped = "enough_articles"
         if tally.stopped:
             self._emit_decision(site, term, ctx, stop=True, reason=tally.stopped)

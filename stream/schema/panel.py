@@ -21,6 +21,7 @@ class SitePanel(msgspec.Struct, frozen=True, kw_only=True):
     seed: int  # with it and the same sites the sample is drawn again
     drawn_from: int  # sites
     sites: list[str]  # sorted
+    follow_turns: bool = False  # these are crawled as with crawl.follow_turns
 
 
 def read_panels(log: Log) -> dict[int, SitePanel]:

@@ -136,6 +136,7 @@ class Verdict(Record, frozen=True, kw_only=True):
     first_at: int = 0  # as in Page
     published: str = ""  # trusted day of publication, such as 2021-05-01; "" = none
     age: str = ""  # PageAge
+    dates: PageDates | None = None  # as in Features
     signals: list[str] = []  # of the page, as in Features
 
 
@@ -214,6 +215,12 @@ class SiteState(Record, frozen=True, kw_only=True):
     control_flagged: int = 0
     declared_scored: int = 0  # those declared older without a day of change
     declared_flagged: int = 0
+    before_scored: int = 0  # texts of before ChatGPT and since, by trusted days: see `scoring.sites.turn`
+    before_flagged: int = 0
+    since_scored: int = 0
+    since_flagged: int = 0
+    turn_p: float | None = None  # of its test of a change; None: too few texts, or the flags did not change
+    quarters: dict[str, list[int]] = {}  # quarter of publication, such as 2021-Q3 -> scored and flagged texts
     signals: dict[str, int] = {}  # signal -> pages with it, sorted; see `stream.schema.signals`
 
 
@@ -222,6 +229,16 @@ class Template(Record, frozen=True, kw_only=True):
 
     url: str  # of that page
     sketch: bytes  # see filters.structure.tag_paths
+
+
+class Sitemaps(Record, frozen=True, kw_only=True):
+    """What the sitemaps of a site list, as last read. `id` is the site. A lower bound: some files may be unread."""
+
+    urls: int  # on the site's own host and port, in the files that were read; two files may list the same
+    files_read: int
+    files_listed: int  # known, those that were read included
+    months: dict[str, int] = {}  # "2024-05" -> URLs whose `lastmod` is in this month
+    read_at: int = 0
 
 
 class RatePoint(Record, frozen=True, kw_only=True):
@@ -316,6 +333,7 @@ _KINDS: dict[str, type[Record]] = {
     topics.RATES: RatePoint,
     topics.DECISIONS: Decision,
     topics.TEMPLATES: Template,
+    topics.SITEMAPS: Sitemaps,
 }
 
 

@@ -17,6 +17,7 @@ SCORE_REQUESTS, SCORES, SITES, DECISIONS = "score.requests", "scores", "sites", 
 REPLAY_REQUESTS = "score.requests.replay"  # of replays: scored when no live request waits
 SITE_TERMS = "sites.terms"
 TEMPLATES = "templates"
+SITEMAPS = "sitemaps"
 RATES = "rates"
 CONTROL, DEAD_LETTERS = "control", "dead-letters"
 UNFINISHED = "unfinished-copy"  # exists while `farmwatch log copy` fills the log
@@ -111,6 +112,7 @@ def all_topics(
         compacted(SITE_TERMS),
         compacted(DECISIONS),
         compacted(TEMPLATES),
+        compacted(SITEMAPS),
         Topic(RATES, 1, CleanupPolicy.COMPACT),
         *(compacted(f"state.{store}") for store in stores),
         Topic(CONTROL, 1, CleanupPolicy.COMPACT),

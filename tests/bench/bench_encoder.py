@@ -38,21 +38,13 @@ def flops(lengths: list[int], layers: int) -> float:
     return float(layers * (linears + attention))
 
 
-def one_side(threads: int, count: int, layers: int) -> dict[str, float]:
-    """Measure in this process."""
-    import torch
+def model_of(layers: int, words: int = WORDS) -> Any:
+    """A DeBERTa-v3-large of random weights, as transformers has it."""
     import transformers
 
-    from scoring.encoder.disentangled import speed_up_attention
-    from scoring.encoder.engine import EncoderEngine
-    from scoring.encoder.model import EncoderModel, window_logits
-    from scoring.encoder.settings import EncoderSettings
-    from scoring.engine.linears import onednn_linear, onednn_multiplies, widen_linears
-
-    torch.set_num_threads(threads)
     config: Any = transformers.AutoConfig.for_model(
         "deberta-v2",
-        vocab_size=WORDS,
+        vocab_size=words,
         hidden_size=WIDTH,
         intermediate_size=INNER,
         num_hidden_layers=layers,
@@ -66,7 +58,21 @@ def one_side(threads: int, count: int, layers: int) -> dict[str, float]:
         type_vocab_size=0,
     )
     kind: Any = transformers.AutoModel
-    model = kind.from_config(config).eval().requires_grad_(False)
+    return kind.from_config(config).eval().requires_grad_(False)
+
+
+def one_side(threads: int, count: int, layers: int) -> dict[str, float]:
+    """Measure in this process."""
+    import torch
+
+    from scoring.encoder.disentangled import speed_up_attention
+    from scoring.encoder.engine import EncoderEngine
+    from scoring.encoder.model import EncoderModel, window_logits
+    from scoring.encoder.settings import EncoderSettings
+    from scoring.engine.linears import onednn_linear, onednn_multiplies, widen_linears
+
+    torch.set_num_threads(threads)
+    model = model_of(layers)
     parameters = sum(tensor.numel() for tensor in model.parameters())
     widen_linears(model)
     speed_up_attention(model)

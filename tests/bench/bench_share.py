@@ -116,7 +116,7 @@ def lists(draws: int) -> None:
     for web in (*webs, Web(300, 0.3, human=0.1, llm=0.6)):
         rng, llm, of_list = np.random.default_rng(4), 0, {0.01: [0, 0], 0.05: [0, 0]}
         for _ in range(draws):
-            cells, is_llm = _flags_of(rng, web)
+            cells, is_llm = flags_of(rng, web)
             fit = estimate_share(Counter(cells), WIDE, _drawn(rng, web).known)
             llm += int(is_llm.sum())
             for most_false, (listed, false) in of_list.items():
@@ -226,14 +226,14 @@ class _Draw(NamedTuple):
 
 
 def _drawn(rng: np.random.Generator, web: Web) -> _Draw:
-    cells, is_llm = _flags_of(rng, web)
+    cells, is_llm = flags_of(rng, web)
     sizes = rng.integers(5, 20, web.known)
     human, llm = (rng.binomial(sizes, _shares(rng, web.known, *of)) for of in ((0.045, 11.5), (0.8, 24.0)))
     known = KnownSites(_cells(sizes, human), _cells(sizes, llm))
     return _Draw(Counter(cells), known, float(is_llm.mean()))
 
 
-def _flags_of(rng: np.random.Generator, web: Web) -> tuple[list[tuple[int, int]], npt.NDArray[np.bool_]]:
+def flags_of(rng: np.random.Generator, web: Web) -> tuple[list[tuple[int, int]], npt.NDArray[np.bool_]]:
     """Scored and flagged articles of each site, and whether it is an LLM site."""
     is_llm = rng.random(web.sites) < web.share
     means = np.where(is_llm, web.llm_mean, web.human_mean)

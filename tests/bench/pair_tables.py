@@ -161,7 +161,7 @@ class Bench:
         return reference_loop(observer, performer, documents, both=both, widen=widen)
 
     def throughput(self) -> Table:
-        """Documents per second: transformers' bodies, the fast ones, and the loop."""
+        """Documents per second: transformers' bodies, the fast ones, those in FP8, and the loop."""
         from scoring.pair.body import fast_body
         from tests.bench.pair_reference import document_flops
 
@@ -198,7 +198,15 @@ class Bench:
                 "padding_share": padding / (padding + tokens),
             }
 
+        def in_fp8(body: Any) -> Any:
+            from scoring.engine.fp8 import shrink_linears
+
+            own = copy.deepcopy(body)  # the other ways need the original
+            shrink_linears(own)
+            return fast_body(own)
+
         result["transformers"] = attempt(lambda: measured(lambda body: body))
+        result["fp8"] = attempt(lambda: measured(in_fp8))
         # on a CPU the body itself is changed, and the loop needs the original
         result["fast"] = attempt(lambda: measured(lambda b: fast_body(b if self.on_card else copy.deepcopy(b))))
         return result

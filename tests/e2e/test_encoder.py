@@ -1,9 +1,10 @@
-"""A tiny encoder end to end: `lab calibrate` on labelled texts, then SCORE and TALLY on the embedded log."""
+"""A tiny encoder end to end: `lab calibrate` on labelled texts, then SCORE and TALLY on either log."""
 
 from __future__ import annotations
 
 import json
 import random
+import uuid
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from stream.schema.records import Hit, Record, Score, ScoreRequest, SiteState, V
 from stream.schema.roles import Role
 from stream.schema.topics import HITS, SCORE_REQUESTS, SCORES, SITES, VERDICTS
 from tests.support.encoders import build_encoder, settings_of
+from tests.support.kafka_broker import broker
 from tests.support.processes.roles_here import roles_at_work
 from tests.support.waiting import wait_until
 
@@ -49,9 +51,11 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_encoder(tmp_path_factory.mktemp("encoder") / "tiny", "deberta-v2", pooled=True)
 
 
-def flags_of(encoder: Path, folder: Path) -> list[str]:
+def flags_of(encoder: Path, folder: Path, kind: str) -> list[str]:
     return [
-        f"log.url=sqlite:{folder / 'log'}",
+        f"log.url=sqlite:{folder / 'log'}" if kind == "embedded" else f"log.url=kafka:{broker()}",
+        f"log.prefix=encoder-{uuid.uuid4().hex[:12]}.",
+        f"log.state_folder={folder / 'state'}",
         "log.partitions=1",
         "metrics.port=0",
         "score.detectors=encoder",
@@ -85,12 +89,13 @@ def read(config: Config, topic: str, kind: type[Any]) -> list[Any]:
         return [decode(kind, message.value) for message in log.read(topic, 0) if message.value]
 
 
+@pytest.mark.parametrize("kind", ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
 def test_an_encoder_is_calibrated_and_judges_sites(
-    encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], kind: str
 ) -> None:
     """Uncalibrated it is refused; with the set that `lab calibrate` writes, its flags decide sites."""
     monkeypatch.chdir(tmp_path)
-    flags = flags_of(encoder, tmp_path)
+    flags = flags_of(encoder, tmp_path, kind)
     config = load(None, flags, {"HOME": str(tmp_path)}).config
     with pytest.raises(Uncalibrated):
         build_stage(Role.SCORE, config, Metrics())
@@ -126,6 +131,7 @@ def test_an_encoder_is_calibrated_and_judges_sites(
         wait_until(lambda: {row.verdict for row in read(config, SITES, SiteState)} >= {"human", "llm"}, "verdicts")
     scores = read(config, SCORES, Score)
     assert {score.detector for score in scores} == {identity}
+    assert all(score.windows == 2 and score.windows_spread is not None for score in scores)
     right = sum(score.flag == (score.site == "llm.example") for score in scores)
     assert right >= 2 * ARTICLES - 2
     verdicts = {row.site: (row.verdict, row.detector) for row in read(config, SITES, SiteState)}

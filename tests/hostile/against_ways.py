@@ -41,6 +41,7 @@ from tests.hostile.answers import (
 from tests.hostile.internet import INTRANET
 from tests.support.web.loopback_dns import NXDOMAIN, SERVFAIL, Zone
 from tests.support.web.raw_web import Visit, head, reply
+from tests.support.web.robots_texts import COSTLY_TARGET, costly_robots
 
 TRAPS = [
     Attack(
@@ -120,18 +121,19 @@ ROBOTS = [
         robots_txt("User-agent: *\nDisallow: /" + "*a" * 500 + "b$\n"),
         hit="http://{host}:{port}/" + "a" * 1500,
     ),
-    # wildcards up to the cap, and a page of 10,000 links, each matched against all of them
+    # thousands of wildcards, and a page of 10,000 links, each matched against all of them
     Attack(
-        "robots-costly",
+        "robots-many-wildcards",
         FETCHED,
-        robots_of("User-agent: *\n" + "".join(f"Disallow: /*a{n:04}\n" for n in range(850)), made(many_links)),
+        robots_of("User-agent: *\n" + "".join(f"Disallow: /*a*b*a{n:04}*$\n" for n in range(4_500)), made(many_links)),
         hit="http://{host}:{port}/x" + "ab" * 900,
     ),
-    # thousands of wildcards, and a page of 10,000 links: too many, so that all is disallowed
+    # thousands that all look as if they match the URL
     Attack(
-        "robots-too-costly",
+        "robots-costly",
         FORBIDDEN,
-        robots_of("User-agent: *\n" + "".join(f"Disallow: /*a*b*a{n:04}*$\n" for n in range(4_500)), made(many_links)),
+        robots_of(costly_robots().decode(), made(many_links)),
+        hit="http://{host}:{port}" + COSTLY_TARGET,
         asks=paths(),
     ),
     on_robots("robots-binary", FETCHED, robots_txt(bytes(range(256)) * 500)),

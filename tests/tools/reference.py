@@ -10,6 +10,7 @@ import json
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from datetime import date
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -60,6 +61,7 @@ _TOPICS = {  # name -> key, writers
     "sites.terms": ("site + space + term", "TALLY"),
     "decisions": ("site", "TALLY"),
     "templates": ("site + space + template id", "MEASURE"),
+    "sitemaps": ("site", "CRAWL"),
     "rates": ("series + time", "maintenance in TALLY's process"),
     "state.site-memory.EPOCH": ("site + page id", "MEASURE"),
     "state.frontier": ("row of the frontier", "CRAWL"),
@@ -291,6 +293,8 @@ def _thresholds(kind: RuleKind) -> str:
         return "`ok`"
     if kind.threshold is list:
         return "a list"
+    if kind.threshold is date:
+        return 'a day such as `"2022-11-30"`'
     number = "whole number" if kind.whole else "number"
     return f"{number} from {kind.low:g}" + (f" to {kind.high:g}" if kind.high < MOST else "")
 

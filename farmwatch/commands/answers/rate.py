@@ -14,19 +14,24 @@ from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.share.change_since import change_since, day_time, in_points
-from farmwatch.share.current_rate import current_rate, field_of_ruleset
+from farmwatch.share.current_rate import CurrentRate, current_rate, field_of_ruleset
 from farmwatch.share.cut_options import cut_text, read_days, read_ranks
+from farmwatch.share.published_rate import PUBLISHED_SHOWN, published_columns, published_rate
 from farmwatch.share.rate_series import POINT_COLUMNS, points_of_run
-from farmwatch.share.words import sentence, sentences, share_columns, short_share, text_of
+from farmwatch.share.second_opinions import opinion_words, second_opinions
+from farmwatch.share.words import controls_text, sentence, sentences, share_columns, short_share, text_of
 from farmwatch.tables.columns import Column
 from farmwatch.tables.listing import LISTING, Listing
 from farmwatch.terminal.messages import message, put, put_json, put_wrapped
 from filters.segments.names import SegmentKind
 from replay.live.epoch_change import seams_of
-from replay.rows.site_table import Counts
+from replay.rows.site_table import Counts, read_rows
+from replay.runs.lookup import names_to_read, second_runs
 from scoring.rates.cuts import Cut
 from scoring.rates.direct_share import ShareState
 from scoring.rates.groups import OTHER, day_of, group_order
+from scoring.rates.published import PUBLISHED_SPLITS
+from scoring.rates.second_opinion import SecondOpinion
 from scoring.rates.series import SERIES, series_of
 from scoring.rates.split_rates import RateLine
 from stream.log.contract import Log
@@ -44,14 +49,18 @@ _HISTORY_SHOWN = (
 
 
 ShareOf = Literal["sites", "domains", "results", "ranked-results", "any-article", "every-article"]
+PublishedSplit = Literal["published", "published-year"]
 RateSplit = Literal["source", "query", "query-group", "rank", "day", "week", "month"]
 
 
 def rate(
     *,
     by: Annotated[
-        RateSplit | None,
-        Parameter(help="Split by source, query, group of queries or rank of the hits, or by day, week or month."),
+        RateSplit | PublishedSplit | None,
+        Parameter(
+            help="Split by source, query, group of queries or rank of the hits, or by day, week or month; or the series"
+            " by the quarter (published) or year in which articles were published."
+        ),
     ] = None,
     of: Annotated[
         ShareOf,
@@ -67,6 +76,9 @@ def rate(
         str, Parameter(name="--from", help="Only sites returned on this day or later, such as 2026-05-01; UTC.")
     ] = "",
     until: Annotated[str, Parameter(name="--to", help="Only sites returned on this day or before.")] = "",
+    least: Annotated[
+        int, Parameter(help="Of a series by publication: only sites with so many articles of the period.")
+    ] = 1,
     history: Annotated[
         bool, Parameter(negative="", help="The series that were kept, of all sites or of source, rank or query-group.")
     ] = False,
@@ -88,6 +100,11 @@ def rate(
     By day, week (ISO) or month, in UTC: the sites that search results returned in it, with the verdicts that held then.
     A site counts in each window that returned it. An interval that is too wide says why, and what would help.
 
+    By published: of the articles of each period that a language model wrote, corrected for the detector's errors, and
+    of the sites that have such articles. Only trusted days of publication count.
+    A run that follows the live one under the same ruleset for another detector is a second opinion: its share has its
+    own line, and is never pooled.
+
     History: the share as it was at each point in time, by default of the last 7 days.
 
     Why: the change since the first point of a day, split into new sites, other sources, left sites, sites known
@@ -100,7 +117,9 @@ def rate(
     cut = Cut(source, group, read_ranks(rank), *read_days(since, until, now_ms))
     if group and group not in (names := [*config.rate.groups, OTHER]):
         raise UsageError(f"--group {group!r}: the groups of rate.groups are {', '.join(names)}")
+    is_series = by in PUBLISHED_SPLITS and not history
     columns: Sequence[Column[Any]] = POINT_COLUMNS if history else share_columns({})
+    columns = published_columns({}) if is_series else columns
     listing.of(columns)  # its errors are said before the log is read
     if why:
         if by or history or cut != Cut() or of != "sites":
@@ -108,17 +127,23 @@ def rate(
         if listing != Listing(json=listing.json):
             raise UsageError("--why is text, or JSON with --json: leave out the options of lists")
         return _show_change(config, why, run, now_ms, as_json=listing.json)
+    if is_series:
+        if of != "sites":
+            raise UsageError(f"--by {by} is of articles: leave --of out")
+        return _show_published(config, by or "", cut, listing, now_ms, run, least)
     if history:
         return _show_history(config, by or "", cut, listing, now_ms, run)
     with opened(config) as log:
         current = current_rate(log, config, now_ms, by=by or "", of=of, cut=cut, run=run)
-        running = None if by or of != "sites" or cut != Cut() else _kept_lately(log, config, now_ms, run)
+        of_all = not by and of == "sites" and cut == Cut()
+        running = _kept_lately(log, config, now_ms, run) if of_all else None
+        opinions = _second_opinions(log, config, current, now_ms) if of_all and not run else []
     lines = current.lines
     if running and {running, *(line.method for line in lines)} == {ShareState.DIRECT, ShareState.REVIEWED}:
         message("the share kept last had another review: a running farmwatch takes a new rate.review when it restarts")
     if current.kept_at:
         message(f"as TALLY's process found it at {datetime.fromtimestamp(current.kept_at / 1000, UTC):%H:%M:%S} UTC")
-    warnings = caveats(config, (line.detector for line in lines))
+    warnings = caveats(config, (line.detector for line in (*lines, *(opinion.line for opinion in opinions))))
     if current.waiting:
         message(
             f"{counted(current.waiting, 'hit')} {'waits' if current.waiting == 1 else 'wait'}; start `farmwatch up`"
@@ -127,13 +152,16 @@ def rate(
         message(f"only these sites: {cut_text(cut)}")
     is_list = by or listing.sort or listing.where or listing.limit is not None
     if not listing.is_table or (is_list and not verbose):
-        listing.of(share_columns(warnings)).put(lines, "line", _SHOWN, most=None)
+        shown = [*lines, *(opinion.line for opinion in opinions)]
+        listing.of(share_columns(warnings)).put(shown, "line", _SHOWN, most=None)
         if not listing.is_table:
             return Exit.OK
     else:
         for line in lines:
             kinds = field_of_ruleset(current.rulesets, line.digest, "kinds")  # comments are never beside other text
             _put_line(line, of_visitors=SegmentKind.COMMENT in kinds, verbose=verbose)
+        for opinion in opinions:
+            put_wrapped(one_line(opinion_words(opinion)), "  ")
     said = (sentence(line.canary_remark) for line in lines if line.canary_remark and verbose and line.by)
     for correction in dict.fromkeys(said):
         message(correction)
@@ -144,6 +172,24 @@ def rate(
     _warn_unscored(current.counts, run)
     print_caveats(warnings, short=not verbose)
     return Exit.OK
+
+
+def _second_opinions(log: Log, config: Config, current: CurrentRate, now_ms: int) -> list[SecondOpinion]:
+    """Those of the runs that follow the live one; not beside a stored answer, because their rows are as many."""
+    control = Control(log)
+    judged = [line for line in current.lines if control.live and line.digest == control.live.digest]
+    if len(judged) != 1 or not second_runs(control):
+        return []
+    if current.kept_at:
+        message("a second detector is not read beside a stored answer: `farmwatch rate --run` names its run")
+        return []
+    rows = read_rows(log, names_to_read(log).sites)
+    of_line = [row for row in rows if row.digest in ("", judged[0].digest) and row.detector == judged[0].detector]
+    return list(
+        second_opinions(
+            control, judged[0], of_line, lambda other: read_rows(log, other.names().sites), config.rate, now_ms
+        )
+    )
 
 
 def _show_change(config: Config, since: str, run: str, now_ms: int, *, as_json: bool) -> Exit:
@@ -189,7 +235,13 @@ def _put_line(line: RateLine, *, of_visitors: bool, verbose: bool) -> None:
     said = [f"not judged: {_not_judged(line)}"]
     if verbose and line.bound_low is not None and line.bound_high is not None:
         said.append(f"bounds over all sites, judged or not: {line.bound_low:.1%} to {line.bound_high:.1%}")
+    if verbose and line.preferring:
+        said.append(f"{counted(line.preferring, 'site')} of the crawl with a preference on the use by AI")
     said.append(f"decided one by one: {line.llm:,} llm, {line.human:,} human; {line.open_of_scored:,} open")
+    if line.controls:
+        said.append(f"controls: {controls_text(line.controls)}")
+    if line.declared and verbose:
+        said.append(f"declared older, perhaps changed since: {controls_text(line.declared)}")
     if verbose:
         said.append(f"by these verdicts alone: {text_of(line.judged_remarks)}")
     digest = line.digest if verbose else line.digest[:8]
@@ -224,6 +276,19 @@ def _warn_unscored(counts: Counts, run: str) -> None:
         why = f"; `farmwatch runs show {run}` says why" if run else ""
         articles = counted(counts.articles, "article")
         message(one_line(f"{counts.unscored:,} of {articles} {verb} no score yet: in no verdict{why}"))
+
+
+def _show_published(config: Config, by: str, cut: Cut, listing: Listing, now_ms: int, run: str, least: int) -> Exit:
+    """Print the series by day of publication, oldest first."""
+    with opened(config) as log:
+        found = published_rate(log, config, now_ms, by=by, cut=cut, run=run, least=least)
+    warnings = caveats(config, (line.detector for line in found.lines))
+    listing.of(published_columns(warnings)).put(found.lines, "period", PUBLISHED_SHOWN, most=None)
+    if listing.is_table:
+        for note in found.notes():
+            message(note)
+        print_caveats(warnings, short=True)
+    return Exit.OK
 
 
 def _show_history(config: Config, by: str, cut: Cut, listing: Listing, now_ms: int, run: str) -> Exit:

@@ -12,12 +12,13 @@ from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.share.cut_options import read_part
-from farmwatch.share.site_lines import SITE_COLUMNS, SITES_SHOWN, site_lines
+from farmwatch.share.site_lines import SITE_COLUMNS, SITES_SHOWN, TURNS_SHOWN, site_lines
 from farmwatch.share.words import sentences
 from farmwatch.tables.listing import LISTING, Listing
 from farmwatch.terminal.messages import message
 from scoring.rates.canary import is_canary
 from scoring.rates.certain_sites import certain_llm_sites, contradicts
+from scoring.sites.turn import CHANGED_WRITER, can_tell
 from stream.schema.vocabulary import Truth
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
@@ -34,6 +35,9 @@ def sites(
             name="--fdr", help="With --llm: the share of the list that may be false, such as 5% or 0.05. Default: 1%."
         ),
     ] = "",
+    turned: Annotated[
+        bool, Parameter(negative="", help="Only the sites that turned: by people before ChatGPT, by a model since.")
+    ] = False,
     canaries: Annotated[bool, Parameter(negative="", help="Show canary sites too; they count in no rate.")] = False,
     run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",
     listing: Listing = LISTING,
@@ -48,6 +52,11 @@ def sites(
     first. It is cautious: each `p_llm` is taken where the share of all sites is at the low end of its interval. Sites
     that the review calls human are left out; if they are more than --fdr allows by chance, no site is listed (exit code
     1), for the flags err more here than they did elsewhere.
+
+    With --turned: the sites whose articles were by people before 2022-11-30 and are by a model since, by trusted days
+    of publication, the surest first. At most a fifth of the earlier articles are flagged and half of the later ones or
+    more, and an exact test tells their scores apart (`turn_p` below .01): 5 articles before and 5 since are enough, 4
+    and 4 are not. A few are only another human writer: as many as are expected are said below the list.
     """
     if fdr and not llm:
         raise UsageError("--fdr goes with --llm")
@@ -72,7 +81,13 @@ def sites(
         lines = [line for line in lines if line.called.label != Truth.HUMAN]
         lines.sort(key=lambda line: rank[line.row.site])
         lines = [replace(line, p_llm=round(certain.sites[line.row.site], 6)) for line in lines]
-    selection.put(lines, "site", SITES_SHOWN)
+    tested = sum(can_tell(line.row.before_scored, line.row.since_scored) for line in lines)
+    if turned:
+        lines = sorted((line for line in lines if line.turned), key=lambda line: line.row.turn_p or 0)
+    selection.put(lines, "site", TURNS_SHOWN if turned else SITES_SHOWN)
+    if turned:
+        of = f"{len(lines):,} of {counted(tested, 'site')} with enough dated articles turned"
+        message(f"{of}; {tested * CHANGED_WRITER:.1f} are expected to be changes of writer alone")
     if certain is not None:
         false = sum(1 - (line.p_llm or 0) for line in lines)
         said = f"{counted(len(lines), 'site')} in the list, of which {false:.1f} are expected not to be LLM sites"

@@ -41,6 +41,8 @@ _SITES: list[Column[FrontierSiteLine]] = [
     Column("why", "text", _why),
     Column("means", "text", lambda line: meaning_of_reason(_why(line)).text if _why(line) else ""),
     Column("ends", "text", _ends, meaning="what ends the stop"),
+    Column("read_by", "time", attrgetter("read_by"), meaning="decided by then; of a Crawl-delay above 120 s"),
+    Column("preferences", "json", attrgetter("preferences"), meaning="stated on the use by AI"),
     Column("stopped_at", "time", attrgetter("stopped_at")),
     Column("urls", "json", attrgetter("urls")),
 ]
@@ -114,6 +116,9 @@ def site_in_words(report: SiteReport, now_ms: int) -> Iterator[str]:
     elif line.due_at:
         yield f"next request: {moment(line.due_at)} ({when(line.due_at, now_ms)})"
     yield f"asked at {report.origin or '-'}, {lasting(report.delay_s)} between the starts of requests at least"
+    if line.read_by:
+        read_by = f"{moment(line.read_by)} ({when(line.read_by, now_ms)})"
+        yield f"slow lane, for its Crawl-delay: decided about {read_by} at the latest, when its page budget is read"
     if report.robots_until > now_ms:
         yield f"robots.txt: {counted(report.robots_bytes, 'byte')}, believed until {moment(report.robots_until)}"
     else:

@@ -11,21 +11,26 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
+from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
+from farmwatch.config.opening import opened
 from farmwatch.console.drawings import saved
 from farmwatch.console.pictures import Strip, shares
 from farmwatch.labels.label_lines import LabelFile, LabelledText
+from farmwatch.share.scored_articles import scored_articles
 from farmwatch.terminal.messages import counting, message, put, put_json, put_table, put_wrapped
 from farmwatch.terminal.remedies import in_full
-from scoring.calibration.labelled_scores import LabelledScores, ScoredLabel, compared, gather
-from scoring.calibration.report import CalibrationReport, summary, tables
+from scoring.calibration.labelled_scores import ScoredLabel, compared, gather
+from scoring.calibration.report import CalibrationReport, share_text, summary, tables
 from scoring.calibration.threshold import calibrate as choose
 from scoring.detectors.registry import base_of, detector_identities, load_detectors, refuse_bad_identity
 from scoring.detectors.settings import ScoreSettings
 from scoring.errors import BadIdentity, CalibrationRefused, MissingModel, PoisonText
 from scoring.interface import Detector, TextScore
+from scoring.rates.canary import truth_of
 from scoring.thresholds.threshold_set import valid_name, write_thresholds
+from stream.schema.page_age import PageAge
+from stream.schema.vocabulary import Truth
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.whole_files import write_whole
 
@@ -35,8 +40,15 @@ _TEXTS_AT_ONCE = 64
 def calibrate(
     *,
     labels: Annotated[
-        Path, Parameter(help="JSON lines {label, text[, site, genre]}, or scores, or CSV; `-` is stdin.")
-    ],
+        Path | None, Parameter(help="JSON lines {label, text[, site, genre]}, or scores, or CSV; `-` is stdin.")
+    ] = None,
+    from_controls: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            help="Control pages of the log are human texts, its LLM canaries LLM texts, beside those of --labels.",
+        ),
+    ] = False,
     detector: Annotated[
         str, Parameter(help="Name of the detector; or, for scores whose lines do not say it, its whole identity.")
     ] = "",
@@ -49,13 +61,19 @@ def calibrate(
     label_column: Annotated[str, Parameter(help="CSV column with the label: human or llm, or 0 or 1.")] = "label",
     force: Annotated[bool, Parameter(help="Write over files that are there.", negative="")] = False,
     json: AsJson = False,
-    common: Configured = JUST_CONFIGURED,
+    common: Common = DEFAULTS,
 ) -> int:
     """Choose a detector's threshold on labelled texts, measure it there, and write it as a threshold set.
 
     The command writes NAME.json (the set, for score.thresholds), NAME.report.json, and the reliability plot, NAME.svg.
     It scores texts; lines of `farmwatch lab score` with a label keep their scores. Where lines have a
-    site, intervals are clustered by it. Exit code 1: bad lines were reported and skipped, or the labels are too few;
+    site, intervals are clustered by it.
+
+    With --from-controls the threshold holds for the sites of the log: what it flags of their pages of before ChatGPT is
+    said with each score from then on. It takes the scores that the log has, of the first configured detector or
+    --detector.
+
+    Exit code 1: bad lines were reported and skipped, or the labels are too few;
     then nothing is written, and the message says how many are needed.
     """
     if not valid_name(name):
@@ -64,15 +82,23 @@ def calibrate(
     there = [str(file) for file in files.values() if file.exists()]
     if there and not force:
         raise UsageError(f"{', '.join(there)}: there already; take another --name, or --force to write over")
+    if labels is None and not from_controls:
+        raise UsageError("give --labels FILE, or --from-controls, or both")
     config = common.load().config
-    file = LabelFile(labels, score_column, label_column)
+    file = None if labels is None else LabelFile(labels, score_column, label_column)
     try:
-        scores = _scores(config, list(file), detector, file)
-        chosen, report = choose(scores, name, fpr)
+        of_log = _of_log(config, detector) if from_controls else []
+        of_file = [] if file is None else _scores(config, list(file), detector, file)
+        chosen, report = choose(gather([*of_log, *of_file]), name, fpr)
     except CalibrationRefused as error:
-        file.end()
+        if file is not None:
+            file.end()
         message(f"farmwatch: {in_full(error)}")
         return Exit.PROBLEM
+    if from_controls:
+        here = share_text(report.all.false_positives)
+        chosen = msgspec.structs.replace(chosen, measured_on=f"{chosen.measured_on}, controls of the log: flags {here}")
+        report = msgspec.structs.replace(report, thresholds=chosen)
     out.mkdir(parents=True, exist_ok=True)
     write_thresholds(files["json"], chosen, force=force)
     encoded = msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
@@ -82,10 +108,27 @@ def calibrate(
         put_json({**json_text.loads(encoded), "files": {form: str(path) for form, path in files.items()}})
     else:
         _put_report(report, list(files.values()))
-    return file.end()
+    return Exit.OK if file is None else file.end()
 
 
-def _scores(config: Config, lines: Sequence[LabelledText], detector: str, file: LabelFile) -> LabelledScores:
+def _of_log(config: Config, detector: str) -> list[ScoredLabel]:
+    """The scores of control pages and of LLM canaries in the log. Raises CalibrationRefused without a control."""
+    wanted = detector or config.score.detectors[0]
+    rows = []
+    with opened(config) as log:
+        for article in scored_articles(log, wanted):
+            score, truth = article.score, truth_of(article.site)
+            is_human = truth is None and article.age == PageAge.CONTROL
+            if is_human or truth == Truth.LLM:
+                number = score.p_llm if compared(base_of(score.detector)) == "p_llm" else score.score
+                register = article.words, article.site, article.language
+                rows.append(ScoredLabel(score.detector, truth == Truth.LLM, number, *register))
+    if all(row.llm for row in rows):
+        raise CalibrationRefused(f"the log has no control page with a score of {wanted}")
+    return rows
+
+
+def _scores(config: Config, lines: Sequence[LabelledText], detector: str, file: LabelFile) -> list[ScoredLabel]:
     """Score the texts that have no score yet. Raises PooledDetectors, and as `load_detectors`."""
     if not lines:
         file.end()
@@ -123,7 +166,7 @@ def _scores(config: Config, lines: Sequence[LabelledText], detector: str, file: 
             file.bad(line.place, f"no p_llm, which is what the threshold of {identity} is compared with")
             continue
         rows.append(ScoredLabel(identity, line.llm, number, line.words, line.site, line.genre))
-    return gather(rows)
+    return rows
 
 
 def _only(config: Config, detector: str) -> ScoreSettings:

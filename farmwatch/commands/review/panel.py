@@ -38,6 +38,10 @@ def make(
     *,
     sites: Annotated[int, Parameter(help="Sites to draw.", validator=Number(gte=1))] = 500,
     seed: Annotated[int | None, Parameter(help="Draw by this seed; default: by chance.")] = None,
+    follow_turns: Annotated[
+        bool,
+        Parameter(negative="", help="Crawl its sites as crawl.follow_turns does all; from the next start of TALLY on."),
+    ] = False,
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
@@ -60,6 +64,7 @@ def make(
             seed=seed,
             drawn_from=len(known),
             sites=sorted(random.Random(seed).sample(known, sites)),  # noqa: S311  # a sample, no secret
+            follow_turns=follow_turns,
         )
         write_panel(log, made)
     if json:

@@ -17,7 +17,7 @@ from scoring.estimate.fit import KnownSites
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.direct_share import DirectShare, by_review, cells_of, direct_share, share_of_rows
 from stream.schema.records import SiteState
-from tests.bench.bench_share import Web, _drawn, _flags_of
+from tests.bench.bench_share import Web, _drawn, flags_of
 from tests.bench.timing import argument
 
 Found = tuple[DirectShare, float]  # beside the truth
@@ -63,7 +63,7 @@ def _of_queries(seed: int, queries: int, sizes: Sequence[int], *, clustered: boo
     rng = np.random.default_rng(seed)
     known, rows = _known(rng), list[SiteState]()
     for query in range(queries):
-        cells, _ = _flags_of(rng, Web(int(rng.choice(sizes)), rng.beta(0.9, 2.1)))
+        cells, _ = flags_of(rng, Web(int(rng.choice(sizes)), rng.beta(0.9, 2.1)))
         rows += [_row(f"q{query}s{at}.com", cell, [f"q{query}"]) for at, cell in enumerate(cells)]
     return (share_of_rows(rows, known) if clustered else direct_share(cells_of(rows), known))[0], 0.3
 
@@ -81,7 +81,7 @@ def _silent(share: float, draws: int) -> list[Found]:
 
 def _by_labels(rng: np.random.Generator, case: Reviewed) -> tuple[Found, Found]:
     """The share by the labels, and by flags alone."""
-    cells, is_llm = _flags_of(rng, case.web)
+    cells, is_llm = flags_of(rng, case.web)
     rows = [_row(f"s{at}.com", cell) for at, cell in enumerate(cells)]
     direct, fit = share_of_rows(rows, _known(rng))
     assert fit is not None

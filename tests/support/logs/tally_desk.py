@@ -27,8 +27,10 @@ SPRT = SprtParams(p0=0.10, min_articles=4)
 class Desk:
     """A stage with its state, fed record by record, each in its own batch."""
 
-    def __init__(self, detector: str = DETECTOR, *, decides: bool = True, **settings: Any) -> None:
-        self.stage = TallyStage(detector, TallySettings(**settings), decides=decides)
+    def __init__(
+        self, detector: str = DETECTOR, *, decides: bool = True, follows: bool = False, **settings: Any
+    ) -> None:
+        self.stage = TallyStage(detector, TallySettings(**settings), decides=decides, follows=lambda _: follows)
         self.store = MemoryState()
         self.outputs: list[tuple[str, Record]] = []
         self.gone: list[str] = []  # keys of tombstones
@@ -100,6 +102,7 @@ def page(
     rules: str = "d1",
     first_at: int = 0,
     age: str = "",
+    published: str = "",
     signals: Sequence[str] = (),
 ) -> Verdict:
     """A verdict on page `number`, fetched at `visit`, by the ruleset with the digest `rules`."""
@@ -116,6 +119,7 @@ def page(
         fetched_at=visit,
         first_at=first_at,
         age=age,
+        published=published,
         signals=list(signals),
     )
 

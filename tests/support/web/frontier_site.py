@@ -13,7 +13,7 @@ from crawler.settings import CrawlSettings
 from crawler.web.inspection import Inspector
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
-from stream.schema.records import Decision, Hit, Page
+from stream.schema.records import Decision, Hit, Page, Sitemaps
 from stream.schema.vocabulary import FetchOutcome
 from tests.support.limits import with_limits
 from tests.support.web.crawl_driver import Committed, Store, crawl_settings, hits_of
@@ -32,6 +32,7 @@ class Site:
         self.store = Store(partitions=1)
         self.now = 1_000_000
         self.pages: list[Page] = []
+        self.sitemaps: list[Sitemaps] = []
         self.shelf = RobotsShelf("farmwatch")
 
     @property
@@ -41,7 +42,8 @@ class Site:
     def _batch(self) -> tuple[KeyedState, Frontier]:
         state = KeyedState(self.committed)
         meter, emit = Meter(), self.pages.append
-        return state, Frontier(state, self.settings, self.shelf, meter, emit, self.now, inspector=self.inspector)
+        more = {"inspector": self.inspector, "emit_sitemaps": self.sitemaps.append}
+        return state, Frontier(state, self.settings, self.shelf, meter, emit, self.now, **more)  # type: ignore[arg-type]
 
     def _commit(self, state: KeyedState) -> None:
         StoredClock(state, self.now).note()

@@ -42,7 +42,7 @@ def test_user_agent_names_us_and_the_contact(contact: str) -> None:
     [{"resolve_to": {"*": "127.0.0.1:1"}}, {"delay_s": 0}, {"delay_s": -1}, {"page_budget": 0}, {"name": "a b"},
      {"max_in_flight": 0}, {"body_bytes": 2**30},
      {"domain_delay_s": -1}, {"address_delay_s": float("nan")}, {"refetch_fetched_s": -1},
-     {"crawl_delay_cap_s": 28_800}, {"delay_s": float("inf")}],
+     {"crawl_delay_cap_s": 86_401}, {"delay_s": float("inf")}],
 )  # fmt: skip
 def test_rude_or_contradictory_settings(changes: dict[str, object]) -> None:
     """Settings without a delay or limit, and a resolver override outside tests, are refused by name."""

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import pairwise
+
 import msgspec
 import pytest
 
 from crawler.errors import UnusableUrl
 from crawler.fetch.jobs import RequestKind
+from crawler.frontier.report import site_report
 from crawler.robots.rules import RobotsRules
 from crawler.web.sitemaps import SitemapFile
+from scoring.sites.settings import TallySettings
+from stream.text.times import DAY_MS
 from tests.support.web.crawl_driver import hits_of
 from tests.support.web.frontier_site import Site, begun, fail, hits_at, status, with_hits
 
@@ -39,8 +45,26 @@ def test_crawl_delay_is_obeyed_up_to_its_cap() -> None:
     """A Crawl-delay becomes the site's delay; one beyond the cap stops the site with a reason."""
     site = begun("1", robots=b"User-agent: *\nCrawl-delay: 30")
     assert site.committed.next_due() == site.now + 30_000
-    site = begun("1", robots=b"User-agent: *\nCrawl-delay: 121")
+    site = begun("1", robots=b"User-agent: *\nCrawl-delay: 86401")
     assert site.walk() == [] and [page.reason for page in site.pages] == ["crawl_delay"]
+
+
+@pytest.mark.parametrize(("asked_s", "days"), [(600, 1), (28_800, 28), (86_400, TallySettings().term_days)])
+def test_a_site_of_the_slow_lane_is_read_within_its_term(asked_s: int, days: float) -> None:
+    """Up to a day, a Crawl-delay is kept between all requests, and the page budget is read in the time foreseen."""
+    robots = b"User-agent: *\nCrawl-delay: %d" % asked_s
+    site = begun(*map(str, range(40)), robots=robots, page_budget=40, ask_tdmrep=True)
+    began_ms = site.now
+    foreseen = site_report(site.committed, site.settings, "a.test", site.now, 0)
+    starts, kinds = [began_ms], Counter[RequestKind]()
+    while not site.row.stopped:
+        kinds[site.step(body=robots).kind] += 1
+        starts.append(site.now)
+    assert min(later - earlier for earlier, later in pairwise(starts)) >= 1000 * asked_s
+    assert site.row.stopped == "budget" and kinds[RequestKind.PAGE] == 40
+    assert kinds[RequestKind.ROBOTS] <= sum(kinds.values()) // 4 + 1
+    assert foreseen is not None and site.now <= foreseen.line.read_by <= began_ms + days * DAY_MS
+    assert site.now >= began_ms + (foreseen.line.read_by - began_ms) / 1.2
 
 
 def test_disallowed_hits_are_refused_without_a_request() -> None:
@@ -120,6 +144,27 @@ def test_sitemaps_are_read_before_links_are_followed() -> None:
     assert site.step(sitemap=SitemapFile(pages=pages)).url == "http://a.test/s1.xml"
     assert site.walk() == ["/map1", "/link1", "/link2"]
     assert [page.found_by for page in site.pages] == ["hit", "sitemap", "link", "link"]
+
+
+def test_the_urls_in_the_sitemaps_of_a_site_are_counted() -> None:
+    """After each file: the site's own URLs so far, the files with entries of those known, and the months of changes."""
+    site = begun("hit", robots=b"Sitemap: http://a.test/index.xml", page_budget=4)
+    site.step()
+    site.step(sitemap=SitemapFile(files=("http://a.test/s1.xml", "http://a.test/s2.xml")))
+    pages = ("http://a.test/1", "http://a.test/2", "http://a.test/tag/x")
+    files = [site.step(sitemap=SitemapFile(pages=pages, months={"2024-05": 2})) for _ in range(2)]
+    assert {file.url[-6:] for file in files} == {"s1.xml", "s2.xml"}
+    counts = [(row.urls, row.files_read, row.files_listed, row.months) for row in site.sitemaps]
+    assert counts == [(0, 1, 3, {}), (3, 2, 3, {"2024-05": 2}), (6, 3, 3, {"2024-05": 4})]
+    assert {(row.id, row.site) for row in site.sitemaps} == {("a.test", "a.test")}
+
+
+def test_a_site_without_sitemaps_has_no_count() -> None:
+    """A file that cannot be had, or has no entry, is not counted."""
+    site = begun("hit")
+    site.step()
+    assert site.step(**status(404)).kind is RequestKind.SITEMAP
+    assert site.sitemaps == []
 
 
 def test_a_sitemap_that_could_not_be_had_is_asked_for_once_more() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from crawler.web.sitemap_xml import sitemap_entries
@@ -153,10 +155,19 @@ def test_nothing_is_expanded_or_fetched() -> None:
 )  # fmt: skip
 def test_hostile_files_cost_no_more_than_their_length(piece: str) -> None:
     """A megabyte of one piece of markup has no entry, and takes linear time (a quadratic reader would take hours)."""
-    assert list(sitemap_entries(piece.encode() * (1_000_000 // len(piece)))) == []
+    assert list(sitemap_entries(piece.encode() * (1_000_000 // len(piece)), Counter())) == []
 
 
 def test_pages_and_files_in_one() -> None:
     """A file that has pages and further files gives both."""
     text = f"<urlset><sitemap><loc>{ONE}</loc></sitemap><url><loc>{TWO}</loc></url></urlset>"
     assert read(text) == SitemapFile(pages=(TWO,), files=(ONE,))
+
+
+def test_months_of_changes_are_counted() -> None:
+    """Of each URL the month of its `lastmod`, before or after its `loc`; not of further sitemaps, nor other texts."""
+    dates = ("2024-05-04", "2024-05-31T10:00:00Z", "2023-01", "1970-01-01", "May 2024", "2024-13-01", "")
+    urls = "".join(f"<url><loc>{ONE}{n}</loc><lastmod>{text}</lastmod></url>" for n, text in enumerate(dates))
+    file = f"<sitemap><loc>{TWO}</loc><lastmod>2022-01-01</lastmod></sitemap>"
+    first = f"<url><lastmod> 2024-06-01 </lastmod><loc>{ONE}</loc></url>"
+    assert read(f"<urlset>{urls}{file}{first}</urlset>").months == {"2024-05": 2, "2023-01": 1, "2024-06": 1}

@@ -20,8 +20,8 @@ from farmwatch.tables.files import Format, write_table
 from scoring.rates.canary import CanaryName
 from stream.log.contract import Output
 from stream.opening import open_log
-from stream.schema.records import Hit, Page, RatePoint, Verdict, encode
-from stream.schema.topics import HITS, PAGES, RATES, VERDICTS
+from stream.schema.records import Hit, Page, RatePoint, Sitemaps, Verdict, encode
+from stream.schema.topics import HITS, PAGES, RATES, SITEMAPS, VERDICTS
 from stream.text.user_errors import Exit, MissingExtra, UsageError
 from tests.support.front_door import Runner
 
@@ -77,16 +77,23 @@ def test_the_three_formats_hold_the_same_rows(farmwatch: Runner, finished: str, 
     with closing(open_log(finished)) as log:
         log.append([Output(RATES, 0, b"k", encode(RatePoint(id="k", site="", at=FIRST_MS, group=HOSTILE, low=-0.5)))])
         log.append([Output(HITS, 0, b"a.example", encode(Hit(id="h", site="a.example", url="u", query=HOSTILE)))])
+        for urls in (8, 9):
+            counts = Sitemaps(
+                id="a.example", site="a.example", urls=urls, files_read=1, files_listed=2, months={"2024-05": urls}
+            )
+            log.append([Output(SITEMAPS, 0, b"a.example", encode(counts))])
     found = []
     for form in get_args(Format):
         ran = farmwatch("log", "export", tmp_path, "--what", what, "--format", form, "--log", finished)
         assert ran.code == Exit.OK, ran.err
         found.append(read(tmp_path / f"{what}.{form}"))
         assert ran.err == f"{len(found[0])} row{'s'[: len(found[0]) != 1]} of {what} in {tmp_path / what}.{form}\n"
-    if what in ("hits", "pages", "scores"):  # an unknown text is empty in CSV
+    if what in ("hits", "pages", "scores", "verdicts"):  # an unknown text is empty in CSV
         found = [[{key: value or None for key, value in row.items()} for row in rows] for rows in found]
     assert found[0] == found[1] == found[2] == found[3]
     assert list(found[0][0]) == [column.name for column in columns_of_table(what, 0)]
+    if what == "sitemaps":  # the newest of a site
+        assert [(row["urls"], row["months"]) for row in found[0]] == [(9, {"2024-05": 9})]
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,17 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from filters.rules.ruleset import load_ruleset
 from scoring.rates.canary import CanaryName
 from scoring.stages.site_tally import term_key
-from stream.log.contract import Output
+from stream.log.contract import CleanupPolicy, Output, Topic
 from stream.opening import open_log
-from stream.schema.control import Control
+from stream.schema.control import Control, exclusive
 from stream.schema.records import SiteState, encode
+from stream.schema.runs import Run
 from stream.schema.topics import CONTROL, SITE_TERMS, SITES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import DETECTOR, SITE, Runner, StandInDetector
@@ -99,6 +101,30 @@ def test_cuts_that_make_no_sense_are_refused(farmwatch: Runner, finished: str, o
     """An invalid cut is exit code 2, and the message has the expected form."""
     ran = farmwatch("rate", *options, "--log", finished)
     assert (ran.code, said in ran.err) == (Exit.USAGE, True)
+
+
+def test_controls_are_said_beside_the_share(farmwatch: Runner, finished: str) -> None:
+    """One line has the flagged share of control pages with its interval, and the control sites called llm.
+
+    Pages declared older without a day of change are in --verbose and JSON only; without such pages nothing is said.
+    """
+    assert "controls" not in farmwatch("rate", "--verbose", "--log", finished).out
+    controls = {"control_scored": 8, "control_flagged": 2}
+    put(
+        finished,
+        *(row(f"c{n}.example", "llm" if n == 1 else "human", scored=8, flagged=2, **controls) for n in range(4)),
+        row("d.example", "human", scored=9, declared_scored=5, declared_flagged=1),
+    )
+    said = " ".join(farmwatch("rate", "--log", finished).out.split())
+    assert "controls: 25.0% of articles of before ChatGPT flagged (" in said
+    assert "): 8 of 32, of 4 sites, too few: the share's interval needs 50; 1 of 4 with no other called llm" in said
+    assert "declared older" not in said
+    said = " ".join(farmwatch("rate", "--verbose", "--log", finished).out.split())
+    assert "declared older, perhaps changed since: 20.0% of" in said
+    put(finished, *(row(f"e{n}.example", "human", scored=2, control_scored=1) for n in range(46)))
+    assert "too few" not in " ".join(farmwatch("rate", "--log", finished).out.split()).partition("controls:")[2]
+    (line,) = farmwatch("rate", "--json", "--log", finished).lines
+    assert (line["controls"]["pages"], line["controls"]["called_llm"], line["declared"]["flagged"]) == (78, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -322,3 +348,28 @@ def test_what_cannot_be_is_said(farmwatch: Runner, url: str, arguments: list[str
     """Too few sites, and no panel."""
     ran = farmwatch("review", "panel", *arguments, "--log", url)
     assert ran.code == code and said in ran.err
+
+
+def test_a_second_detector_has_its_own_line(farmwatch: Runner, finished: str) -> None:
+    """The share of a run that follows for another detector stands below, and is pooled with nothing.
+
+    In JSON it is another object. Cuts, and a named run, show one detector.
+    """
+    with closing(open_log(finished)) as log:
+        live = Run(name="live", ruleset=RULESET.name, digest=RULESET.digest, detector=DETECTOR, epoch="e")
+        second = msgspec.structs.replace(live, name="second", detector="other/1")
+        log.create([Topic(second.names().sites, 1, CleanupPolicy.COMPACT)])
+        with exclusive(log) as control:
+            control.put(live, second)
+        of_second = {"detector": "other/1", "run": "second", "scored": 8, "pages": 8, "articles": 8}
+        rows = [row(f"s{n}.example", "human", **of_second, flagged=8 * (n < 10)) for n in range(40)]
+        log.append([Output(second.names().sites, 0, one.site.encode(), encode(one)) for one in rows])
+    put(finished, *(row(f"s{n}.example", "human", scored=8, pages=8, articles=8, flagged=0) for n in range(40)))
+    said = " ".join(farmwatch("rate", "--log", finished).out.split())
+    assert "second detector (run second): 25.0% (95% interval" in said
+    assert "of 40 sites, ruleset default" in said and "detector other/1" in said
+    assert "of 40 sites the first flags -25.0 points more than it" in said
+    shares = {line["detector"]: line["scored_sites"] for line in farmwatch("rate", "--json", "--log", finished).lines}
+    assert shares["other/1"] == 40 and len(shares) == 2
+    assert "second detector" not in farmwatch("rate", "--log", finished, "--source", "file").out
+    assert "second detector" not in farmwatch("rate", "--log", finished, "--run", "live").out

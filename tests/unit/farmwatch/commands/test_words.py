@@ -107,6 +107,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
     ],
     "lab-measure": ["lab measure pages.jsonl --jobs 1", "lab measure bad.jsonl --jobs 1"],
     "pages": ["pages", "pages --where result=dropped --sort url --format csv", "pages none.test", "pages --sort name"],
+    "review-controls": ["review controls", "review controls --sort name"],
     "review-panel": ["review panel make --sites 2 --seed 1", "review panel show", "review panel show --version 9"],
     "crawl-plan": ["crawl plan --sites 10000", "crawl plan --half-width 5%", "crawl plan --hits none.csv"],
     "rate": [
@@ -114,6 +115,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "rate --config tallied.toml",
         "rate --config tallied.toml --verbose",
         "rate --by source --config tallied.toml",
+        "rate --by published",
         "rate --history --config tallied.toml",
         "rate --why 2026-01-01 --config tallied.toml",
         "rate --log sqlite:none",
@@ -181,6 +183,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "sites",
         "sites --llm --fdr 5% --config tallied.toml",
         "sites --where verdict=llm",
+        "sites --turned",
         "sites --sort name",
         "sites --log sqlite:none",
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,7 +14,20 @@ from markupsafe import Markup
 
 from farmwatch.console.drawings import DRAWINGS, saved
 from farmwatch.console.history_marks import marks_of
-from farmwatch.console.pictures import Mark, Point, Portion, Step, Strip, bars, path, shares, trend, whole
+from farmwatch.console.pictures import (
+    Dated,
+    Mark,
+    Point,
+    Portion,
+    Step,
+    Strip,
+    bars,
+    path,
+    shares,
+    timeline,
+    trend,
+    whole,
+)
 from scoring.rates.direct_share import ShareState
 from stream.schema.records import RatePoint
 from stream.schema.runs import Cutover
@@ -119,6 +133,23 @@ def test_the_path_of_a_test_meets_its_bound_where_it_decides() -> None:
     assert "human at -3.90; llm at +6.90; flagged above 95%" in words_of(picture)
 
 
+def test_a_timeline_has_each_article_at_its_day() -> None:
+    """From the first year on, the mark at its day; articles without a probability stand below the line."""
+    articles = [
+        Dated(date(2020, 1, 1), 0.0, "a", "of-human"),
+        Dated(date(2022, 11, 30), 1.0, "b", "of-llm"),
+        Dated(date(2024, 1, 1), None, "c", "of-open"),
+    ]
+    picture = timeline("Articles", articles, date(2022, 11, 30), "release")
+    first, second, third = (of_look(picture, look)[0] for look in ("of-human", "of-llm", "of-open"))
+    (mark,) = of_look(picture, "mark")
+    assert [first.attrib["cx"], third.attrib["cx"]] == ["0.00%", "100.00%"]
+    assert mark.attrib["x1"] == second.attrib["cx"]
+    assert float(second.attrib["cy"]) < float(first.attrib["cy"]) < float(third.attrib["cy"])
+    assert "release: 2022-11-30; a; b; c" in words_of(picture)
+    assert not timeline("Articles", [], date(2022, 11, 30), "release")
+
+
 @given(st.text(), st.text())
 def test_a_picture_is_xml_whatever_its_names_are(name: str, other: str) -> None:
     """Also as a file; no name becomes a tag or an attribute."""
@@ -128,6 +159,7 @@ def test_a_picture_is_xml_whatever_its_names_are(name: str, other: str) -> None:
         whole(odd, [Portion(odd, 3, odd)]),
         bars(odd, [Portion(odd, 3, odd)]),
         path(odd, [Step(None, 0.1, odd, odd)], {odd: 1.0}, None),
+        timeline(odd, [Dated(date(2020, 1, 1), None, odd, odd)], date(2022, 11, 30), odd),
         trend(odd, [Point(1, 0.1, 0.0, 0.2, odd), Point(2, 0.1, None, None, odd)], [Mark(1, odd, odd)]),
     ]
     for picture in pictures:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from filters.errors import BadRuleset
 from filters.extraction.blocks import ITEM_SHIFT, JOINED, Block, BlockKind, Definition, pack
 from filters.quality.names import LANGUAGES, MEASURES
 from filters.rules.catalogue import RULES, _kind
@@ -19,6 +21,7 @@ from filters.rules.kinds import MOST, PASSES
 from filters.rules.published import QUALITY_RULES
 from filters.rules.ruleset import Ruleset, load_ruleset, parse_ruleset
 from filters.structure.names import MEASURES as STRUCTURE
+from stream.schema.dates import PageDate, PageDates
 from stream.schema.records import Features, Verdict, decode, encode
 from tests.support.pages.numbered_pages import page_features
 
@@ -339,3 +342,62 @@ def test_judging_is_pure_and_survives_the_log(rows: list[tuple[int, int]], share
         assert len(verdict.rules) == len(ruleset.rules)
         assert (verdict.verdict == "dropped") == bool(verdict.failed) == bool(verdict.first_failed)
         assert decode(Verdict, encode(verdict)) == verdict
+
+
+def _dated(day: str, *flags: str, source: str = "json-ld", precision: str = "day") -> Features:
+    published = PageDate(date.fromisoformat(day), precision, source)
+    return msgspec.structs.replace(features(), dates=PageDates(published, flags=list(flags)))
+
+
+_BY_DATE = """
+[rules.extracted]
+threshold = "ok"
+[rules.published_before]
+threshold = "2022-11-30"
+on_unknown = "POLICY"
+[rules.published_after]
+threshold = "2015-01-01"
+"""
+
+
+@pytest.mark.parametrize(
+    ("day", "before", "after"),
+    [
+        ("2022-11-29", "pass", "pass"),
+        ("2022-11-30", "fail", "pass"),
+        ("2015-01-01", "pass", "pass"),
+        ("2014-12-31", "pass", "fail"),
+    ],
+)
+def test_pages_are_told_by_their_day_of_publication(day: str, before: str, after: str) -> None:
+    """`published_before` passes an earlier day, `published_after` that day or a later one."""
+    verdict = judge(_dated(day), parse_ruleset(_BY_DATE.replace("POLICY", "pass"), "by-date"))
+    assert outcome(verdict, "published_before") == (day, before)
+    assert outcome(verdict, "published_after") == (day, after)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        features(),
+        msgspec.structs.replace(features(), dates=PageDates()),
+        _dated("2021-05-04", "conflict"),
+        _dated("2021-05-04", source="byline"),
+        _dated("2021-01-01", precision="year"),
+    ],
+)
+def test_a_day_that_is_not_trusted_is_unknown(page: Features) -> None:
+    """Without a trusted day the rule is n/a, and its policy decides; the verdict has the dates of the features."""
+    for policy, verdict_of in (("pass", "article"), ("drop", "dropped")):
+        verdict = judge(page, parse_ruleset(_BY_DATE.replace("POLICY", policy), "by-date"))
+        assert outcome(verdict, "published_before") == (None, "n/a")
+        assert verdict.verdict == verdict_of
+        assert decode(Verdict, encode(verdict)).dates == page.dates
+
+
+@pytest.mark.parametrize("threshold", ['"2022-13-30"', '"20221130"', '"yesterday"', "2022", '["2022-11-30"]'])
+def test_a_date_as_threshold_is_a_day_in_quotes(threshold: str) -> None:
+    """Other values are refused with the form."""
+    source = _BY_DATE.replace("POLICY", "pass").replace('"2015-01-01"', threshold)
+    with pytest.raises(BadRuleset, match=r'published_after: threshold is .*, not a day in quotes such as "2022-11-30"'):
+        parse_ruleset(source, "by-date")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -154,7 +156,8 @@ def test_any_ruleset_is_read_as_it_is_written(names: list[str], data: st.DataObj
     tables: dict[str, dict[str, object]] = {"extracted": {"threshold": "ok"}}
     for name in names:
         kind, table = RULES[name], tables.setdefault(name, {})
-        possible = [["en"], ["fr", "de"]] if kind.threshold is list else [kind.low, kind.high]
+        of_type: dict[type, list[Any]] = {list: [["en"], ["fr", "de"]], date: ["2022-11-30"]}
+        possible = of_type.get(kind.threshold, [kind.low, kind.high])
         if data.draw(st.booleans()):
             table["threshold"] = data.draw(st.sampled_from(possible))
         if "block_chars" in kind.fields:

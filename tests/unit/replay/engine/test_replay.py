@@ -385,7 +385,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWorld]:
 def test_a_replay_from_pages_equals_one_from_features(measured: LiveWorld) -> None:
     """After a change of the feature epoch pages are measured again: verdicts and rows equal those from features.
 
-    So do the features, with template lines from the third page of a site with text, and its templates.
+    So do the features, with template lines from the third page of a site with text, its templates, and the dates of
+    pages, which a log of an earlier version lacks.
     """
     rules_file = measured.rules_file(20)
     before = measured.live_traces()
@@ -400,6 +401,8 @@ def test_a_replay_from_pages_equals_one_from_features(measured: LiveWorld) -> No
         assert len(measured.outcome("pages")[0]) == 18
         found = features_in(measured, "features.pages")
         assert found == features_in(measured, FEATURES)
+        dated = [found[f"f{number}"].dates for number in range(18) if number % 3]
+        assert [str(dates.published) if dates else "" for dates in dated] == ["2021-05-04"] * 12
         assert [bool(found[f"f{number}"].template_lines) for number in (1, 4, 7, 16)] == [False, False, True, True]
         names = [found[f"f{number}"].measures["template_id"] for number in (1, 2, 4, 5, 7, 8, 16)]
         assert names == [names[0], names[1], names[1], names[0], names[0], names[1], names[1]] and len({*names}) == 2

@@ -24,6 +24,7 @@ def test_the_whole_script_runs_small(tmp_path: Path, capsys: pytest.CaptureFixtu
     tables = json.loads(out.read_text())
     assert tables["equality"]["equal"] and tables["equality"]["documents"] == 4
     assert tables["throughput"]["fast"]["of_loop"] > 0
+    assert tables["throughput"]["fp8"]["documents_s"] > 0
     assert 0 <= tables["throughput"]["fast"]["padding_share"] < 1
     assert "limit" not in out.read_text() and "driver" not in tables["machine"], "there is no card to measure by"
     assert all(f"\n{name}\n" in said.out for name in ("machine", "throughput", "equality", "memory", "profile"))

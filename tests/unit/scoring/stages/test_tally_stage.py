@@ -9,6 +9,7 @@ import pytest
 
 from scoring.sites.settings import TallySettings
 from scoring.stages.site_tally import MAX_SIGNALS
+from stream.schema.records import Record
 from tests.support.logs.tally_desk import DAY_MS, DETECTOR, FALCON, SPRT, Desk, hit, page, score, site_of
 
 
@@ -56,6 +57,37 @@ def test_scored_control_pages_are_counted_with_their_flags() -> None:
         assert (row.scored, row.flagged) == (4, 2)
     changed = Desk(sprt=SPRT).feed(*records, page(1, visit=2)).row
     assert (changed.control_scored, changed.control_flagged, changed.scored) == (1, 0, 4)
+
+
+def dated(flags: str, day: str, first: int) -> list[Record]:
+    """Articles of this day of publication from page `first` on, of which those marked x are flagged: low scores."""
+    numbers = range(first, first + len(flags))
+    pages: list[Record] = [page(number, published=day) for number in numbers]
+    flagged = [flag == "x" for flag in flags]
+    return [*pages, *(score(f"t{n}", flag, number=n / 100 - flag) for n, flag in zip(numbers, flagged, strict=True))]
+
+
+def test_a_row_has_the_flags_of_dated_texts_and_the_test_of_a_turn() -> None:
+    """Whatever the order: each text once, on its first day; not those without a day, a score or an article."""
+    records = [*dated(".....", "2022-11-29", 0), *dated("xxxx.x", "2022-11-30", 5), *dated("x", "", 20)]
+    records += [page(21, text="t0", published="2024-01-01"), page(22, published="2021-01-01")]
+    records += [page(23, article=False, published="2021-01-01"), score("t23", True)]
+    for some in (records, records[::-1]):
+        row = Desk(sprt=SPRT).feed(*some).row
+        assert (row.before_scored, row.before_flagged, row.since_scored, row.since_flagged) == (5, 0, 6, 5)
+        assert row.turn_p == pytest.approx(19 / 462)  # one of the later ones is the least like a model
+        assert row.quarters == {"2022-Q4": [11, 5]}
+
+
+def test_a_followed_site_with_dates_on_both_sides_is_decided_with_enough_articles() -> None:
+    """It is stopped at enough_articles; without dates on both sides, or if it is not followed, at its verdict."""
+    both = [*dated("xx", "2021-05-01", 0), *dated("xxxxxx", "2024-05-01", 2)]
+    late = dated("xxxxxxxx", "2024-05-01", 0)
+    for follows, records, stopped in ((True, both, False), (True, late, True), (False, both, True)):
+        desk = Desk(sprt=SPRT, enough_articles=10, follows=follows).feed(*records)
+        assert (desk.row.verdict, bool(desk.decisions)) == ("llm", stopped)
+    desk = Desk(sprt=SPRT, enough_articles=10, follows=True).feed(*both, *dated("xx", "2024-05-02", 8))
+    assert [decision.reason for decision in desk.decisions] == ["decided_llm"]
 
 
 def test_a_row_unites_the_signals_of_its_pages() -> None:

@@ -1,0 +1,124 @@
+"""`review controls` and `lab calibrate --from-controls`: the detector's errors on pages of before ChatGPT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from filters.quality.names import MEASURES
+from scoring.rates.canary import CanaryName
+from scoring.stages.score import score_key
+from scoring.thresholds.threshold_set import load_thresholds
+from stream.log.contract import Output, partition_of
+from stream.opening import open_log
+from stream.schema.records import Features, Record, Verdict, encode
+from stream.schema.topics import FEATURES, SCORES, VERDICTS
+from stream.text.user_errors import Exit
+from tests.support.front_door import DETECTOR, Runner
+from tests.support.pages.page_records import text_score
+
+LITE = "lite-ngram/0a1b2c3d/p0.5"
+pytestmark = pytest.mark.usefixtures("no_weights")
+
+
+def new_log(
+    folder: Path, farmwatch: Runner, pages: Iterable[tuple[str, float, str, str, int]], detector: str = DETECTOR
+) -> str:
+    """A log of judged and scored pages: site, p_llm, age, language, words; flagged above .5."""
+    url = f"sqlite:{folder}"
+    farmwatch("log", "topics", "--create", "--log", url)
+    outputs: list[Output] = []
+    with closing(open_log(url)) as log:
+        partitions = log.topics()[VERDICTS]
+
+        def put(topic: str, record: Record, key: str = "") -> None:
+            place = partition_of(record.site, partitions)
+            outputs.append(Output(topic, place, (key or record.site).encode(), encode(record)))
+
+        for number, (site, p_llm, age, language, words) in enumerate(pages):
+            of: dict[str, Any] = {"id": f"f{number}", "site": site, "page_id": f"p{number}", "url": f"https://{site}/"}
+            main = [float(words) if name == "words" else None for name in MEASURES]
+            put(FEATURES, Features(**of, epoch="e", measures={"language": language}, quality={"main": main}))
+            put(VERDICTS, Verdict(**of, verdict="article", text_digest=f"t{number}", fetched_at=1, age=age))
+            score = text_score(site, f"t{number}", detector, p_llm > 0.5, f"p{number}", f"f{number}", p_llm=p_llm)
+            put(SCORES, score, score_key(score))
+        log.append(outputs)
+    return url
+
+
+def test_controls_are_shown_by_register(farmwatch: Runner, tmp_path: Path) -> None:
+    """A row for all and each kind, length and language; the worst register and the missing ones are said.
+
+    Pages of other ages count as articles only, declared ones have rows apart, canaries none.
+    """
+    pages = [(f"en{n % 8}.example", 0.9 if n < 2 else 0.1, "control", "en", 400) for n in range(24)]
+    pages += [(f"de{n % 6}.example", 0.9 if n % 2 else 0.1, "control", "de", 100) for n in range(12)]
+    pages += [(f"fr{n}.example", 0.9, "", "fr", 400) for n in range(12)]
+    pages += [("old.example", 0.9, "declared", "en", 400)]
+    pages += [(CanaryName("notes", "0" * 16, 10, 7, "human").site, 0.9, "control", "en", 400)]
+    url = new_log(tmp_path / "log", farmwatch, pages)
+    rows = {
+        (row["age"], row["by"], row["register"]): row
+        for row in farmwatch("review", "controls", "--json", "--log", url).lines
+    }
+    of_all, german = rows["control", "all", "all"], rows["control", "language", "de"]
+    assert (of_all["sites"], of_all["pages"], of_all["flagged"], of_all["articles"]) == (14, 36, 8, 49)
+    assert (german["sites"], german["share"], german["articles"]) == (6, 0.5, 12)
+    assert rows["control", "length", "0-149 words"]["pages"] == 12
+    assert rows["control", "language", "fr"]["pages"] == 0 and rows["declared", "language", "en"]["flagged"] == 1
+    ran = farmwatch("review", "controls", "--log", url)
+    assert ran.code == Exit.OK
+    assert "14 control sites: the interval of the share needs 50" in ran.err
+    assert "worst: language de, 50.0% (" in ran.err or "worst: length 0-149 words, 50.0% (" in ran.err
+    assert "few controls, add some: language fr (12 articles)" in ran.err
+
+
+def test_without_controls_there_is_nothing_to_show(farmwatch: Runner, tmp_path: Path) -> None:
+    """A log without a control page: its registers, no share, and how many controls are needed."""
+    url = new_log(tmp_path / "log", farmwatch, [("a.example", 0.9, "", "en", 400)])
+    ran = farmwatch("review", "controls", "--log", url)
+    assert (ran.code, "0 control sites" in ran.err, "worst" in ran.err) == (Exit.OK, True, False)
+
+
+def known_pages() -> list[tuple[str, float, str, str, int]]:
+    """600 control pages of 30 sites, which differ, 120 pages of 12 LLM canaries, and later pages, which are unknown."""
+    rng = np.random.default_rng(7)
+    means = rng.beta(2, 6, 30)
+    pages = [(f"h{n % 30}.example", float(rng.normal(means[n % 30], 0.02)), "control", "en", 400) for n in range(600)]
+    for number in range(12):
+        site = CanaryName(f"novels{number}", f"{number:016x}", 10, 7, "llm").site
+        pages += [(site, float(rng.normal(0.9, 0.02)), "", "en", 400) for _ in range(10)]
+    return [*pages, *(("later.example", 0.99, "", "en", 400) for _ in range(50))]
+
+
+def test_a_threshold_is_calibrated_on_the_controls_of_the_log(farmwatch: Runner, tmp_path: Path) -> None:
+    """Control pages are the human texts and LLM canaries the LLM ones; pages of unknown authors do not enter.
+
+    The set flags at most the stated share of the controls, and names its error here, with an interval over sites.
+    """
+    pages = known_pages()
+    url = new_log(tmp_path / "log", farmwatch, pages, LITE)
+    options = ["--detector", "lite-ngram", "--fpr", "0.05", "--out", tmp_path, "--json", "--log", url]
+    ran = farmwatch("lab", "calibrate", "--from-controls", *options)
+    assert ran.code == Exit.OK, ran.err
+    (report,) = ran.lines
+    assert (report["human_sites"], report["llm_sites"], report["knows_sites"]) == (30, 12, True)
+    flagged = sum(p > report["thresholds"]["threshold"] for _, p, age, *_ in pages if age == "control")
+    errors = report["all"]["false_positives"]
+    assert (errors["count"], errors["total"]) == (flagged, 600) and 0 < flagged <= 30
+    assert errors["high"] > 1.5 * errors["share"]  # whole sites vary: binomial, it would end at 1.4 times the share
+    said = load_thresholds(str(tmp_path / "calibrated.json"), "lite-ngram/0a1b2c3d").measured_on
+    assert said.startswith("600 human and 120 LLM texts of 42 sites, controls of the log: flags ")
+
+
+def test_calibration_needs_controls_or_labels(farmwatch: Runner, tmp_path: Path) -> None:
+    """Neither is a usage error; a log without a control page is a problem, said in a line."""
+    assert farmwatch("lab", "calibrate").code == Exit.USAGE
+    url = new_log(tmp_path / "log", farmwatch, [("a.example", 0.9, "", "en", 400)], LITE)
+    ran = farmwatch("lab", "calibrate", "--from-controls", "--detector", "lite-ngram", "--out", tmp_path, "--log", url)
+    assert (ran.code, "the log has no control page with a score of lite-ngram" in ran.err) == (Exit.PROBLEM, True)
