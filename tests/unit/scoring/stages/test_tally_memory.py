@@ -92,7 +92,7 @@ def test_days_with_a_hit_are_kept() -> None:
 
 TEXT = st.text(max_size=3)
 OUTCOMES = st.builds(RuleOutcome, TEXT, st.none() | st.floats(allow_nan=False) | TEXT, TEXT, st.none(), TEXT)
-UNREAD = ("failed", "rules", "judged_at", "run")
+UNREAD = ("failed", "rules", "judged_at", "run", "dates")
 TAKEN = [name for name in JudgedPage.__struct_fields__ if name not in UNREAD]
 
 
