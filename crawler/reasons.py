@@ -57,7 +57,7 @@ STOPS: Mapping[str, Meaning] = {
 
 PAGES: Mapping[str, Meaning] = {
     "robots": Meaning("robots.txt forbids the URL"),
-    "opt_out": Meaning("the page, its headers or tdmrep.json opt out of mining, and crawl.obey_opt_out is on"),
+    "opt_out": Meaning("it opts out of mining or of use by AI, and crawl.obey_opt_out or crawl.obey_preferences is on"),
     "content_type": Meaning("the response is no HTML"),
     "redirect_offsite": Meaning("it redirects to another site"),
     "redirect_port": Meaning("it redirects to another port of the site, and so to another server"),

@@ -43,6 +43,8 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Request /.well-known/tdmrep.json of each site, in which owners reserve data mining."""
     obey_opt_out: bool = False
     """True: pages that opt out of mining are recorded as refused, without a body."""
+    obey_preferences: bool = False
+    """True: the same for pages whose Content-Usage or Content-Signal prefers no use by AI."""
 
     # How much of a site
     page_budget: PositiveCount = 40

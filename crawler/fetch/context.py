@@ -40,6 +40,7 @@ class FetchContext(FetchResult, kw_only=True):
     pins: Sequence[ResolveResult] = ()  # the addresses that the request may use
     kept: bool = False  # over a kept connection
     is_repeated: bool = False  # after a stale connection
+    stated: Sequence[str] = ()  # preferences in the robots.txt of the `www.` twin that redirects led to
     robots_tags: Sequence[str] = ()  # X-Robots-Tag fields in full
 
     def end(self, end: FetchEnded) -> None:

@@ -28,7 +28,7 @@ from crawler.fetch.context import FetchContext, FetchEnded, NoSocketLeft, StaleC
 from crawler.fetch.exchange import REDIRECTS, STARVED, Exchange, Tap
 from crawler.fetch.gate import GateClosed, HostGate, Turn
 from crawler.fetch.jobs import REDIRECTED, FetchRequest, FetchResult, Job, RequestKind
-from crawler.fetch.page_checks import check_page, is_passing
+from crawler.fetch.page_checks import check_page, is_obeyed_no, is_passing
 from crawler.fetch.response_headers import retry_after_s
 from crawler.robots.opt_outs import opt_outs
 from crawler.robots.rules import ROBOTS_REDIRECTS, RobotsAnswer, RobotsRules, RobotsShelf, meaning_of
@@ -173,12 +173,15 @@ class Fetcher:
             if host != job.site:
                 rules = await self._twin_rules(context, target)
                 context.delay_s = max(job.delay_s, rules.crawl_delay_s)
+                context.stated = rules.preferences(target)
             if rules is None or not rules.allows(target):
                 reason = "robots"
+            elif is_obeyed_no(self._settings, context.stated):
+                reason = "opt_out"
             elif context.delay_s > max(job.delay_s, self._settings.crawl_delay_cap_s):
                 reason = "crawl_delay"
         if reason:
-            context.final_url = target
+            context.final_url, context.opt_out = target, list(context.stated)
             raise FetchEnded(FetchOutcome.REFUSED, reason)
 
     async def _twin_rules(self, context: FetchContext, target: str) -> RobotsRules:
@@ -322,7 +325,7 @@ class Fetcher:
             truncated=context.truncated,
             robots_tags=context.robots_tags,
         )
-        context.opt_out, context.outline = list(checked.opt_out), checked.outline
+        context.opt_out, context.outline = [*checked.opt_out, *context.stated], checked.outline
         if checked.keeps_body and context.job.kind is RequestKind.PAGE:
             context.encoding = checked.encoding
             context.packed = self._packer.compress(context.body)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from crawler.reasons import TURNED_AWAY
 from crawler.robots.opt_outs import forbids_mining, opt_outs
+from crawler.robots.preferences import prefers_no
 from crawler.settings import CrawlSettings
 from crawler.web import content_type as content
 from crawler.web.inspection import Inspector
@@ -35,6 +36,11 @@ def is_passing(status: int) -> bool:
 def may_say_more(status: int, headers: Mapping[str, str]) -> bool:
     """Whether the body of an error may show why, as that of a bot challenge does."""
     return status >= 400 and status not in (404, 410) and content.may_be_html(headers.get("content-type", ""))
+
+
+def is_obeyed_no(settings: CrawlSettings, signals: Sequence[str]) -> bool:
+    """Whether one of these signals of a page is a no that the operator obeys."""
+    return (settings.obey_opt_out and forbids_mining(signals)) or (settings.obey_preferences and prefers_no(signals))
 
 
 def check_page(
@@ -67,7 +73,7 @@ def check_page(
     may_pass = reason == "challenge" or is_passing(status)
     if not is_ok and (not reason or (may_pass and reason not in TURNED_AWAY)):
         return failed
-    is_kept = not (settings.obey_opt_out and forbids_mining(opt_out))
+    is_kept = not is_obeyed_no(settings, opt_out)
     checked = CheckedPage(FetchOutcome.FETCHED, "", False, encoding, opt_out, outline, is_kept)
     if reason:
         return checked._replace(outcome=FetchOutcome.NO_PAGE, reason=reason, transient=may_pass)

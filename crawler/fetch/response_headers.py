@@ -13,7 +13,8 @@ from crawler.web.urls import URL_CAP
 # cf-… to x-sucuri-block: of networks in front of sites, which say so when they turn a request away
 KEPT_HEADERS = frozenset(
     """content-type content-language content-encoding last-modified etag date server x-powered-by x-robots-tag
-    tdm-reservation tdm-policy retry-after location cf-mitigated x-amzn-waf-action x-vercel-mitigated x-sucuri-block
+    tdm-reservation tdm-policy content-usage content-signal
+    retry-after location cf-mitigated x-amzn-waf-action x-vercel-mitigated x-sucuri-block
     """.split()  # noqa: SIM905  # a table of words
 )
 HEADER_CAP = 1000  # characters kept of a header

@@ -27,6 +27,7 @@ import xxhash
 
 from crawler.errors import UnusableUrl
 from crawler.fetch.jobs import FetchResult, Job, RequestKind
+from crawler.fetch.page_checks import is_obeyed_no
 from crawler.frontier.answers import Answers
 from crawler.frontier.discovery import Discovery
 from crawler.frontier.page_log import PageLog
@@ -246,11 +247,11 @@ class Frontier:
         """The request for a queued page; None if it is refused, which is recorded."""
         allowed = rules.allows(url_row.url)
         self._meter.count(ROBOTS_LOOKUPS, result="allowed" if allowed else "disallowed")
-        signals = self._rules.signals(row, url_row.url) if self._settings.obey_opt_out else []
-        if allowed and not signals:
+        signals = self._rules.signals(row, url_row.url) if allowed else []
+        if allowed and not is_obeyed_no(self._settings, signals):
             conditions = (url_row.etag, url_row.last_modified) if url_row.term == row.term else ("", "")
             return Job(RequestKind.PAGE, row.site, url_row.url, row.delay_s, rules, *conditions)
-        reason, signals = ("opt_out", signals) if allowed else ("robots", [])
+        reason = "opt_out" if allowed else "robots"
         if url_row.place is Priority.AGAIN and url_row.status is Status.REFUSED and url_row.reason == reason:
             self._store.schedule(row, url_row, self._now)  # it has a record already
         else:

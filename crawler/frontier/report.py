@@ -58,7 +58,7 @@ def frontier_now(log: Log, partitions: int) -> Totals:
 
 def _summed(rows: Iterable[bytes]) -> Totals:
     parts = [unpack(Totals, row) for row in rows]
-    names = ("sites", "active", "stopped", "queued", "fetched")
+    names = ("sites", "active", "stopped", "queued", "fetched", "preferring")
     return Totals(**{name: sum(getattr(totals, name) for totals in parts) for name in names})
 
 
@@ -84,6 +84,7 @@ class FrontierSiteLine(msgspec.Struct, frozen=True, kw_only=True):
     revisit_at: int = 0
     queued: int = 0  # URLs
     fetched: int = 0  # pages
+    preferences: list[str] = []  # on the use by AI, as `robots.txt:content-usage:train-ai=n`
     read_by: int = 0  # of the slow lane: when about its page budget is read, so that it is decided at the latest
     urls: dict[str, int] = {}  # status -> URLs
 
@@ -122,6 +123,7 @@ def _site_line(store: SiteStore, row: SiteRow) -> FrontierSiteLine:
         revisit_at=0 if row.stopped else row.revisit_at,
         queued=row.queued,
         fetched=row.fetched,
+        preferences=row.preferences,
         read_by=_read_by(store, row) if state in ("active", "parked") and row.delay_s > SLOW_S else 0,
         urls={status.label: row.urls[status] for status in Status} if row.urls else {},
     )

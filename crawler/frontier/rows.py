@@ -84,6 +84,7 @@ class Totals(FrontierRow):
     parked: int = 0  # sites
     resting: int = 0  # sites, neither active nor stopped
     urls: list[int] = []  # by status
+    preferring: int = 0  # sites with a preference on the use by AI
 
 
 class ClockRow(FrontierRow):
@@ -135,6 +136,7 @@ class SiteRow(FrontierRow):
     fruitless: int = 0  # requests since a page, or its lack by an error, was answered
     sitemap_misses: int = 0  # times in a row that its sitemaps were read and some could not be had
     empty: int = 0  # pages that were answered as by a site without pages
+    preferences: list[str] = []  # on the use by AI: those of robots.txt for the home page, and of headers of pages
 
     @property
     def spent(self) -> int:
@@ -201,9 +203,9 @@ class SitemapRow(FrontierRow):
     months: dict[str, int] = {}  # of the URLs' changes
 
 
-Sums = tuple[tuple[int, ...], tuple[int, ...]]
-"""The part of a site in the totals: in all fields but the last, in their order, and in `urls`."""
-NO_SUMS: Sums = ((0,) * (len(Totals.__struct_fields__) - 1), (0,) * len(Status))
+Sums = tuple[tuple[int, ...], tuple[int, ...], int]
+"""The part of a site in the totals: in all fields before `urls`, in their order, in `urls`, and in `preferring`."""
+NO_SUMS: Sums = ((0,) * Totals.__struct_fields__.index("urls"), (0,) * len(Status), 0)
 
 _encoder = msgspec.msgpack.Encoder()
 _lists = msgspec.msgpack.Decoder(list)
@@ -223,12 +225,13 @@ def unpack(kind: type[R], value: bytes) -> R:
 
 def summed(totals: bytes | None, new: Sums, old: Sums) -> bytes:
     """Packed totals with `new` in place of `old`; decodes no Struct, because every result changes them."""
-    if totals is None:
-        totals = pack(Totals(format=FORMAT, urls=[0] * len(Status)))
-    *fields, urls = _lists.decode(totals)
+    values = _lists.decode(totals or pack(Totals(format=FORMAT, urls=[0] * len(Status))))
+    if len(values) < len(Totals.__struct_fields__):  # of a version before
+        values.append(0)
+    *fields, urls, preferring = values
     fields = [total + plus - minus for total, plus, minus in zip(fields, new[0], old[0], strict=True)]
     urls = [total + plus - minus for total, plus, minus in zip(urls, new[1], old[1], strict=True)]
-    return _encoder.encode([*fields, urls])
+    return _encoder.encode([*fields, urls, preferring + new[2] - old[2]])
 
 
 def refuse_other_format(totals: bytes | None, where: str) -> None:

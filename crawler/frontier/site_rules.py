@@ -34,7 +34,9 @@ class SiteRules:
             self.store.state.put(robots_key(row.site), answer.body)
         else:
             self.store.state.delete(robots_key(row.site))
-        row.delay_s = max(settings.delay_s, self.rules(row).crawl_delay_s)
+        rules = self.rules(row)
+        row.delay_s = max(settings.delay_s, rules.crawl_delay_s)
+        row.preferences = rules.preferences(f"{row.origin}/") + [each for each in row.preferences if each[0] == "h"]
         row.robots_until = answer.started_ms + int(settings.robots_life_s(row.delay_s) * 1000)
 
     def wants_tdm(self, row: SiteRow, rules: RobotsRules) -> bool:
@@ -65,12 +67,13 @@ class SiteRules:
             self.store.state.put(tdm_key(row.site), answer.body)
 
     def signals(self, row: SiteRow, *urls: str) -> list[str]:
-        """The opt-out signals that tdmrep.json sets on any of these URLs of the site."""
+        """The signals that tdmrep.json and robots.txt set on any of these URLs of the site."""
+        rules = self.rules(row) if row.robots_until else None
+        stated = [signal for url in dict.fromkeys(urls) for signal in (rules.preferences(url) if rules else ())]
         text = self.store.state.get(tdm_key(row.site)) if row.tdm_until else None
-        if text is None:
-            return []
-        reservation = TdmRep.parse(text)
-        return [RESERVED] if any(reservation.reserves(url) for url in urls) else []
+        reservation = TdmRep.parse(text) if text is not None else None
+        is_reserved = reservation is not None and any(reservation.reserves(url) for url in urls)
+        return [*([RESERVED] if is_reserved else []), *dict.fromkeys(stated)]
 
     def _forget_tdm(self, row: SiteRow) -> None:
         if row.tdm_until:

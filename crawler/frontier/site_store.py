@@ -169,7 +169,8 @@ class SiteStore:
         stopped = bool(row.stopped)
         parked = active and not stopped and row.parked_until > 0
         resting = not active and not stopped
-        return (1, active, stopped, row.queued, row.fetched, 0, parked, resting), tuple(row.urls) or NO_SUMS[1]
+        sums = (1, active, stopped, row.queued, row.fetched, 0, parked, resting)
+        return sums, tuple(row.urls) or NO_SUMS[1], bool(row.preferences)
 
     # URLs
 

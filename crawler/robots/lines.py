@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from crawler.robots.preferences import LINES_CAP, Stated, stated_in_line
+
 ROBOTS_CAP_BYTES = 500 * 1024
 DELAY_MOST_S = 1e9  # longer Crawl-delays are cut to this
 SITEMAPS_CAP = 1000  # `Sitemap:` lines that are kept
@@ -26,6 +28,8 @@ class Key(enum.Enum):
     DISALLOW = "disallow"
     DELAY = "crawl-delay"
     SITEMAP = "sitemap"
+    USAGE = "content-usage"
+    SIGNAL = "content-signal"
 
 
 class Line(NamedTuple):
@@ -52,6 +56,7 @@ class RobotsGroup:
     rules: list[RobotsRule] = field(default_factory=list)
     delay_s: float = 0.0  # the longest one for us
     delay_line: int = 0
+    stated: list[Stated] = field(default_factory=list)  # preferences on the use of content
 
 
 _KEYS = {
@@ -60,6 +65,8 @@ _KEYS = {
     **dict.fromkeys(("crawl-delay", "crawldelay", "crawl delay"), Key.DELAY),
     **dict.fromkeys(("sitemap", "sitemaps", "site-map"), Key.SITEMAP),
     "allow": Key.ALLOW,
+    "content-usage": Key.USAGE,
+    **dict.fromkeys(("content-signal", "content-signals"), Key.SIGNAL),
 }
 _EOL = re.compile(r"\r\n?|\n")
 _TOKEN = re.compile(r"[a-z_-]+")
@@ -112,6 +119,11 @@ def group_of(lines: Iterator[Line] | list[Line], agent: str) -> tuple[RobotsGrou
             for group in bound:
                 if seconds > group.delay_s:
                     group.delay_s, group.delay_line = seconds, line.number
+        elif line.key in (Key.USAGE, Key.SIGNAL):
+            begun |= line.key is Key.USAGE  # it is a rule by draft-ietf-aipref-attach
+            for group in bound:
+                if len(group.stated) < LINES_CAP:
+                    group.stated.append(stated_in_line(line.key.value, line.value))
         else:
             begun = True
             if line.value:

@@ -5,6 +5,7 @@
 | `noindex`, `none`, `noai`, `noimageai` | X-Robots-Tag, meta `robots` or of our name | yes |
 | `nofollow` | the same | no: links of such a page are never followed, with any setting |
 | `tdm-reservation` | header, meta, /.well-known/tdmrep.json (`crawler.robots.tdmrep`) | yes |
+| `content-usage`, `content-signal` | see `crawler.robots.preferences` | with `crawl.obey_preferences` |
 
 A reservation in any of TDMRep's three places counts, though its section 6.4 lets a page override the site's file.
 `unavailable_after`, `max-snippet` and the like are no opt-outs.
@@ -14,6 +15,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from crawler.robots.preferences import is_preference, stated_in_headers
 
 FIELD_END = ";"  # joins several X-Robots-Tag fields: a robot's name applies within one field only
 
@@ -46,6 +49,7 @@ def opt_outs(
         signals = [f"header:{word}" for field in fields for word in _robot_words(field, agent)]
     if _reserves(headers.get("tdm-reservation", "")):
         signals.append("header:tdm-reservation")
+    signals += stated_in_headers(headers)
     for name, content in _metas(body, agent.encode(), encoding):
         if name in ("robots", agent):
             signals.extend(f"meta:{word}" for word in _robot_words(content, agent))
@@ -56,7 +60,7 @@ def opt_outs(
 
 def forbids_mining(signals: Iterable[str]) -> bool:
     """Whether a crawler that obeys opt-outs skips a page with these signals."""
-    return any(not signal.endswith(_NOT_OBEYED) for signal in signals)
+    return any(not signal.endswith(_NOT_OBEYED) and not is_preference(signal) for signal in signals)
 
 
 def _metas(body: bytes, agent: bytes, encoding: str) -> Iterator[tuple[str, str]]:

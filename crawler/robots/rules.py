@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from crawler.robots.lines import Line, RobotsRule, group_of, lines_of
 from crawler.robots.path_patterns import PathPattern, target_of
+from crawler.robots.preferences import StatedRules
 from crawler.robots.wildcards import TOO_COSTLY, Starred, WildcardIndex
 
 ROBOTS_REDIRECTS = 5
@@ -97,6 +98,7 @@ class RobotsRules:
         group, sitemaps = group_of(lines_of(text), agent)
         self._table = RuleTable(group.rules)
         self.crawl_delay_s = group.delay_s  # for us; 0 = none
+        self._stated = StatedRules(group.stated)
         self.sitemaps = [line.value.encode("utf-8", "replace").decode() for line in sitemaps]  # as in the file
         self.size_bytes = self._table.size_bytes + sum(map(len, self.sitemaps)) + _RULE_BYTES  # of memory, about
 
@@ -106,6 +108,10 @@ class RobotsRules:
         target = target_of(url)
         rule = self._table.find(target) if target != _ALWAYS_ALLOWED else None
         return rule is None or rule.allow
+
+    def preferences(self, url: str) -> list[str]:
+        """The signals of `Content-Usage` and `Content-Signal` lines on a URL."""
+        return self._stated.signals(url)
 
 
 class DecisionReason(enum.StrEnum):
@@ -129,6 +135,7 @@ class RobotsExplanation:
     rules: int = 0  # in our group
     crawl_delay_s: float = 0.0
     crawl_delay_line: int = 0
+    preferences: tuple[str, ...] = ()  # signals on the use of an allowed URL by AI
 
 
 def explain(text: bytes, agent: str, url: str) -> RobotsExplanation:
@@ -144,14 +151,16 @@ def explain(text: bytes, agent: str, url: str) -> RobotsExplanation:
         why = DecisionReason.RULE
     else:
         why = DecisionReason.NO_RULE if group.agents else DecisionReason.NO_GROUP
+    allowed = rule.allow if rule else why is not DecisionReason.TOO_COSTLY
     return RobotsExplanation(
-        allowed=rule.allow if rule else why is not DecisionReason.TOO_COSTLY,
+        allowed=allowed,
         why=why,
         rule=rule,
         agents=tuple(group.agents),
         rules=len(group.rules),
         crawl_delay_s=group.delay_s,
         crawl_delay_line=group.delay_line,
+        preferences=tuple(StatedRules(group.stated).signals(url)) if allowed else (),
     )
 
 

@@ -59,10 +59,11 @@ def current_rate(
 ) -> CurrentRate:
     """The share of a run (default: the live one), split and cut. Raises NotFound, UsageError for an unknown source."""
     names = names_to_read(log, run)
-    topics, crawling, waiting = log.topics(), None, 0
+    topics, crawling, preferring, waiting = log.topics(), None, None, 0
     if HITS in topics and DECISIONS in topics:
         waiting = records_behind(log, {"crawl": (HITS,)})["crawl"]
-        crawling = frontier_now(log, topics[HITS]).active
+        left = frontier_now(log, topics[HITS])
+        crawling, preferring = left.active, left.preferring
     if of == SITES and cut == _WHOLE and (kept := read_cached_rate(log, names.sites, config.rate, now_ms, by)):
         lines, counts, at, undated, waiting = kept.lines, kept.counts, kept.at, 0, 0
     else:
@@ -84,7 +85,8 @@ def current_rate(
         )
         lines, counts, at = rate_lines(rows, query), counts_of(cut.of(rows, config.rate.groups)), 0
         undated, waiting = cut.undated(rows, config.rate.groups), 0 if rows else waiting
-    lines = [line if line.by else msgspec.structs.replace(line, crawling=crawling) for line in lines]
+    of_all = {"crawling": crawling, "preferring": preferring}
+    lines = [line if line.by else msgspec.structs.replace(line, **of_all) for line in lines]
     control = Control(log)
     notes = [*seams_of(control, run), *dangers(control.rulesets, lines)]
     return CurrentRate(lines, counts, at, notes, undated, waiting, control.rulesets)

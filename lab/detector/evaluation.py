@@ -1,27 +1,34 @@
 """The errors of a detector on domains, generators, human sources and pages that it was not trained on.
 
-The error in domain alone misleads, so every training computes all of these, each by a fit without the tested texts.
-Files of unseen texts and pages show the errors on generators newer than all training texts. Both labels of such a file
-should have the same mix of topics; otherwise its AUROC is too good.
+The error in domain alone misleads, so every training computes all of these, each by a fit without the tested texts;
+texts that overlap are in one file only (lab.detector.overlaps). Files of unseen texts show the errors on generators
+newer than all training texts. Both labels of such a file should have the same mix of topics; otherwise its AUROC is too
+good.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from lab.detector.regression import Model, Trainer
-from lab.detector.texts import CROP_WORDS, WEB, PageSet, TrainingText
+from lab.detector.texts import WEB, PageSet, TrainingText
 from scoring.calibration.labelled_scores import auroc
+from scoring.lite_ngram.detector import MAX_WORDS, MIN_WORDS
 
 TOGETHER = "all surely human"
 _CHAT = "chat"  # the domain of chat assistants' answers, which has no human texts of its own
-_LENGTHS = (60, 100, 150, 250, 400, 700)
-_PAGE_LENGTHS = (60, 100, 150, 300, 500)
+_LENGTHS = (150, 250, 400, 700, 1000)
+_PAGE_LENGTHS = (150, 300, 500, 1000)
+THRESHOLD = 0.95  # a text is flagged above this probability
+CAREFUL_FPR = 0.05  # of the worst human source left out, at the careful threshold
+_FEWEST_TEXTS = 50  # of a source that the careful threshold is taken from
 _SPLIT = re.compile("[-_.](?:train|training|dev|valid|validation|val|test)$")
 
 
@@ -43,15 +50,17 @@ class GeneratorRow(msgspec.Struct, frozen=True):
     texts: int
     auroc: float | None
     found: float  # share flagged
+    found_careful: float  # at the careful threshold
 
 
 class SourceRow(msgspec.Struct, frozen=True):
-    """A source's human texts left out of training and calibration: openings of up to 500 words."""
+    """A source's human texts that are long enough, left out of training and calibration."""
 
     source: str
     domains: list[str]
     texts: int
     flagged: float  # false-positive rate
+    flagged_careful: float
     web: bool  # the limit of false positives applies to it
 
 
@@ -65,10 +74,11 @@ class LengthRow(msgspec.Struct, frozen=True):
     web_flagged: float | None
     llm: int
     found: float  # true-positive rate
+    found_careful: float
 
 
 class UnseenRow(msgspec.Struct, frozen=True):
-    """Texts of one source and generator, in openings of up to 500 words."""
+    """Texts of one source and generator."""
 
     source: str
     generator: str  # "human" for human texts
@@ -96,10 +106,10 @@ class PageCell(msgspec.Struct, frozen=True):
 
 
 class PageSetRow(msgspec.Struct, frozen=True):
-    """A page set at every length."""
+    """A collection of human web pages left out of training and calibration, or recent pages, at every length."""
 
     name: str
-    recent: bool
+    recent: bool  # published after assistants became common, or at an unknown time: some pages may not be human
     cells: list[PageCell]
 
 
@@ -108,22 +118,23 @@ class DetectorEvaluation(msgspec.Struct, frozen=True):
 
     in_domain: float  # AUROC on the dev texts
     generators_mean: float  # mean AUROC over generators left out
+    careful: float  # the probability above which at most a twentieth of the worst left-out source is
     domains: list[DomainRow]
     generators: list[GeneratorRow]
     sources: list[SourceRow]
     lengths: list[LengthRow]
     unseen: Unseen | None = None  # None: no such file was given
-    pages: list[PageSetRow] = msgspec.field(default_factory=list)  # human web pages that no training has seen
+    pages: list[PageSetRow] = msgspec.field(default_factory=list)
 
 
 def evaluate(
     trainer: Trainer,
     model: Model,
     unseen: Sequence[TrainingText],
-    pages: Sequence[PageSet],
+    recent: Sequence[PageSet],
     progress: Callable[[str], None],
 ) -> DetectorEvaluation:
-    """Compute every table; some thirty fits. `unseen` and `pages` are measured on only."""
+    """Compute every table; some forty fits. `unseen` and `recent` are measured on only."""
 
     def left_out(kind: str, names: Iterable[str]) -> Iterator[str]:
         for name in sorted(set(names)):
@@ -131,23 +142,43 @@ def evaluate(
             yield name
 
     training, dev = trainer.training, trainer.dev
+    chances: dict[str, NDArray[np.float64]] = {}
+    pages: list[PageSetRow] = []
+    for name in left_out("human texts of", (sample.source for sample in training if not sample.llm)):
+        without = trainer.fit_calibrated(lambda sample, name=name: sample.llm or sample.source != name)  # type: ignore[misc]
+        texts = [sample for sample in _where(training, llm=False, source=name) if len(sample.words) >= MIN_WORDS]
+        chances[name] = trainer.p_llm(without, texts)
+        if any(sample.domain == WEB for sample in texts):
+            pages.append(_page_row(without, PageSet(name, [sample.words for sample in texts]), recent=False))
+    careful = careful_threshold(list(chances.values()))
     every_generator = (sample.generator for sample in dev if sample.llm)
-    generators = [_generator(trainer, name) for name in left_out("generator", every_generator)]
+    generators = [_generator(trainer, name, careful) for name in left_out("generator", every_generator)]
     known = [row.auroc for row in generators if row.auroc is not None]
     human, llm = (trainer.margins(model, _where(dev, llm=label)) for label in (False, True))
     return DetectorEvaluation(
         in_domain=auroc(human, llm) or 0.0,
         generators_mean=sum(known) / len(known) if known else 0.0,
+        careful=careful,
         domains=[_domain(trainer, name) for name in left_out("domain", (one.domain for one in [*training, *dev]))],
         generators=generators,
-        sources=[
-            _source(trainer, name)
-            for name in left_out("human texts of", (sample.source for sample in training if not sample.llm))
-        ],
-        lengths=_lengths(trainer, model),
+        sources=[_source(trainer, name, found, careful) for name, found in chances.items()],
+        lengths=_lengths(trainer, model, careful),
         unseen=measure_unseen(model, unseen, [*training, *dev]) if unseen else None,
-        pages=measure_pages(model, pages),
+        pages=[*pages, *_together(pages), *(_page_row(model, one, recent=True) for one in recent)],
     )
+
+
+def careful_threshold(sources: Sequence[NDArray[np.float64]]) -> float:
+    """The least probability, to three places, that at most a twentieth of each source of enough texts exceeds."""
+    worst = 0.0
+    for chances in sources:
+        if len(chances) >= _FEWEST_TEXTS:
+            worst = max(worst, float(np.sort(chances)[::-1][int(CAREFUL_FPR * len(chances))]))
+    return min(max(math.ceil(round(worst * 1000, 3)) / 1000, THRESHOLD), 0.999)
+
+
+def _share(chances: NDArray[np.float64], threshold: float) -> float:
+    return float(np.mean(chances > threshold)) if len(chances) else 0.0
 
 
 def _domain(trainer: Trainer, domain: str) -> DomainRow:
@@ -167,21 +198,21 @@ def _domain(trainer: Trainer, domain: str) -> DomainRow:
     )
 
 
-def _generator(trainer: Trainer, generator: str) -> GeneratorRow:
+def _generator(trainer: Trainer, generator: str, careful: float) -> GeneratorRow:
     model = trainer.fit_calibrated(lambda sample: sample.generator != generator)
     texts = _where(trainer.dev, generator=generator)
     area = auroc(trainer.margins(model, _where(trainer.dev, llm=False)), trainer.margins(model, texts))
-    return GeneratorRow(generator, len(texts), area, trainer.flagged(model, texts))
+    chances = trainer.p_llm(model, texts)
+    return GeneratorRow(generator, len(texts), area, _share(chances, THRESHOLD), _share(chances, careful))
 
 
-def _source(trainer: Trainer, source: str) -> SourceRow:
-    model = trainer.fit_calibrated(lambda sample: sample.llm or sample.source != source)
-    texts = _where(trainer.training, llm=False, source=source)
-    domains = sorted({sample.domain for sample in texts})
-    return SourceRow(source, domains, len(texts), trainer.flagged(model, texts), WEB in domains)
+def _source(trainer: Trainer, source: str, chances: NDArray[np.float64], careful: float) -> SourceRow:
+    domains = sorted({sample.domain for sample in _where(trainer.training, llm=False, source=source)})
+    shares = _share(chances, THRESHOLD), _share(chances, careful)
+    return SourceRow(source, domains, len(chances), *shares, WEB in domains)
 
 
-def _lengths(trainer: Trainer, model: Model) -> list[LengthRow]:
+def _lengths(trainer: Trainer, model: Model, careful: float) -> list[LengthRow]:
     dev = trainer.dev
     halves = {sample.id: place % 2 for place, sample in enumerate(sorted(dev))}
     models = [
@@ -189,28 +220,38 @@ def _lengths(trainer: Trainer, model: Model) -> list[LengthRow]:
         for half in (0, 1)
     ]
 
-    def flagged(texts: Sequence[TrainingText], words: int) -> float:
-        count = 0
-        for half, calibrated in enumerate(models):
-            count += int(calibrated.flags([text.words[:words] for text in texts if halves[text.id] == half]).sum())
-        return count / len(texts) if texts else 0.0
+    def chances(texts: Sequence[TrainingText], words: int) -> NDArray[np.float64]:
+        parts = [
+            calibrated.p_llm([text.words[:words] for text in texts if halves[text.id] == half])
+            for half, calibrated in enumerate(models)
+        ]
+        return np.concatenate(parts)
 
     rows = []
     for words in _LENGTHS:
         long_enough = [sample for sample in dev if len(sample.words) >= words]
         human, llm = _where(long_enough, llm=False), _where(long_enough, llm=True)
         web = _where(human, domain=WEB)
-        web_flagged = flagged(web, words) if web else None
+        found = chances(llm, words)
         rows.append(
-            LengthRow(words, len(human), flagged(human, words), len(web), web_flagged, len(llm), flagged(llm, words))
+            LengthRow(
+                words=words,
+                human=len(human),
+                flagged=_share(chances(human, words), THRESHOLD),
+                web_human=len(web),
+                web_flagged=_share(chances(web, words), THRESHOLD) if web else None,
+                llm=len(llm),
+                found=_share(found, THRESHOLD),
+                found_careful=_share(found, careful),
+            )
         )
     return rows
 
 
 def measure_unseen(model: Model, texts: Sequence[TrainingText], seen: Collection[TrainingText]) -> Unseen:
     """Score texts of files that were not trained on; `seen` are those that were."""
-    openings = [sample.words[: CROP_WORDS[1]] for sample in texts]
-    margin, flags = model.margins(openings), model.flags(openings)
+    openings = [sample.words[:MAX_WORDS] for sample in texts]
+    margin, flags = model.margins(openings), model.p_llm(openings) > THRESHOLD
     llm = np.array([sample.llm for sample in texts], bool)
     known = {_origin(sample) for sample in seen}
     new = np.array([_origin(sample) not in known for sample in texts], bool)
@@ -236,19 +277,22 @@ def _origin(sample: TrainingText) -> tuple[bool, str]:
     return sample.llm, sample.generator if sample.llm else _SPLIT.sub("", sample.source)
 
 
-def measure_pages(model: Model, sets: Sequence[PageSet]) -> list[PageSetRow]:
-    """Share flagged of every set; of all that are surely human together, after them; and of recent sets."""
-    sure = [page_set for page_set in sets if not page_set.recent]
-    if sure:
-        sure.append(PageSet(TOGETHER, False, [words for page_set in sure for words in page_set.texts]))
-    rows = []
-    for page_set in (*sure, *(page_set for page_set in sets if page_set.recent)):
-        cells = []
-        for words in _PAGE_LENGTHS:
-            cut = [text[:words] for text in page_set.texts if len(text) >= words]
-            cells.append(PageCell(words, len(cut), float(np.mean(model.flags(cut))) if cut else None))
-        rows.append(PageSetRow(page_set.name, page_set.recent, cells))
-    return rows
+def _page_row(model: Model, pages: PageSet, *, recent: bool) -> PageSetRow:
+    cells = []
+    for words in _PAGE_LENGTHS:
+        cut = [text[:words] for text in pages.texts if len(text) >= words]
+        cells.append(PageCell(words, len(cut), _share(model.p_llm(cut), THRESHOLD) if cut else None))
+    return PageSetRow(pages.name, recent, cells)
+
+
+def _together(rows: Sequence[PageSetRow]) -> list[PageSetRow]:
+    """All rows as one, each page with the model that has not seen its collection; none of none."""
+    cells = []
+    for words, *of_rows in zip(_PAGE_LENGTHS, *(row.cells for row in rows), strict=True):
+        texts = sum(cell.texts for cell in of_rows)
+        flagged = sum(cell.texts * (cell.flagged or 0.0) for cell in of_rows)
+        cells.append(PageCell(words, texts, flagged / texts if texts else None))
+    return [PageSetRow(TOGETHER, False, cells)] if rows else []
 
 
 def _where(samples: Sequence[TrainingText], **wanted: Any) -> list[TrainingText]:

@@ -14,7 +14,7 @@ from scoring.statistics.rounding import each_float
 
 _SHORT_LENGTHS = (150, 250, 400)
 _DIGITS = 4
-_SHARES = ("flagged", "found", "web flagged")  # in percent
+_SHARES = ("flagged", "flagged careful", "found", "found careful", "web flagged")  # in percent
 _HEADINGS = {"auroc": "AUROC", "web": "gate"}
 
 Table = Sequence[Mapping[str, Any]]  # rows of one set of columns
@@ -58,10 +58,7 @@ def warning(evaluation: DetectorEvaluation) -> str:
 
 
 def _web(evaluation: DetectorEvaluation) -> str:
-    """The flagged share of human web pages: of page sets that no training has seen, or else of sources left out."""
-    if not evaluation.pages:
-        left_out = [row.flagged for row in evaluation.sources if row.web]
-        return f"{_span(left_out)} of the human pages of a web source left out (of pages of other collections: unknown)"
+    """The flagged share of human web pages, each of a collection left out of training, and of recent pages."""
     together = _judged([row for row in evaluation.pages if row.name == TOGETHER])
     sure = _judged([row for row in evaluation.pages if not row.recent and row.name != TOGETHER])
     recent = _judged([row for row in evaluation.pages if row.recent])
@@ -70,7 +67,7 @@ def _web(evaluation: DetectorEvaluation) -> str:
 
 
 def _judged(rows: Sequence[PageSetRow]) -> list[float]:
-    return [cell.flagged for row in rows for cell in row.cells if cell.words >= MIN_WORDS and cell.flagged is not None]
+    return [cell.flagged for row in rows for cell in row.cells if cell.flagged is not None]
 
 
 def _span(shares: Sequence[float]) -> str:
@@ -97,12 +94,13 @@ def table_lines(evaluation: DetectorEvaluation) -> Iterator[str]:
     tables: list[tuple[str, Table]] = [
         ("In short (the AUROC in domain misleads on its own)", summary),
         (
-            "Human web pages of collections that no training has seen: share flagged by words of their opening, and "
-            f"pages that have so many (under {MIN_WORDS} words the detector abstains)",
+            "Human web pages, each collection left out of training and calibration, and recent pages, which are only "
+            "measured on: share flagged by words of their opening, and pages that have so many (under "
+            f"{MIN_WORDS} words the detector abstains)",
             pages,
         ),
         (
-            "Files that were only measured on, in openings of up to 500 words: AUROC against their other label, and "
+            "Files that were only measured on: AUROC against their other label, and "
             "share flagged. New are generators that no training file has, and human sources of collections that none "
             "has in any of their splits; where human and LLM texts of such files differ in topic, this AUROC is too "
             "good",
@@ -113,14 +111,15 @@ def table_lines(evaluation: DetectorEvaluation) -> Iterator[str]:
             "and of its LLM texts against the other domains' human texts",
             _rows(evaluation.domains),
         ),
-        ("Leave one generator out: AUROC against all human texts, and share found", _rows(evaluation.generators)),
+        ("Leave one generator out: AUROC against all human texts, and shares found", _rows(evaluation.generators)),
         (
-            "Leave one human source out of training and calibration: share flagged (the gate holds for web sources)",
+            f"Leave one human source out of training and calibration: shares flagged of texts of {MIN_WORDS} words and "
+            "more (the gate holds for web sources)",
             _rows(evaluation.sources),
         ),
         (
             "By length, calibration and test on different texts: human texts flagged, LLM texts found (the web texts "
-            "are of collections that were trained on: the page sets above say what to expect)",
+            "are of collections that were trained on: the pages above say what to expect)",
             _rows(evaluation.lengths),
         ),
     ]

@@ -6,7 +6,7 @@ import hashlib
 import math
 import random
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -14,18 +14,19 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from lab.detector.overlaps import KnownTexts
 from scoring.errors import BadTrainingData
-from scoring.lite_ngram.detector import CALIBRATED_WORDS, MIN_WORDS
+from scoring.lite_ngram.detector import MAX_WORDS, MIN_WORDS
 from scoring.lite_ngram.words import normalise
 from stream.schema.vocabulary import PageClass, Truth
 from stream.text.ids import Ident
 from stream.text.packed_files import DamagedFile, bounded_lines, open_packed
 
 WEB = "web"  # the domain of web pages
-CROP_WORDS = (150, 500)  # the same for both labels, otherwise the classifier learns length
+CROP_WORDS = (MIN_WORDS, 500)  # the same for both labels, otherwise the classifier learns length
 _MIN_ASCII = 0.95
 _CAP, _WEB_CAP = 500, 900  # texts per (source, domain, generator)
-_SAME_OPENING = 300  # normalised characters
+_PAGE_WORDS = 100  # of a page to learn from: shorter main texts are mostly notices
 _ASSISTANTS = "2022-12"  # from this month on, a page may be by an assistant
 
 T = TypeVar("T")
@@ -53,6 +54,7 @@ class _UnseenLine(_Line, frozen=True, kw_only=True):
 class _PageLine(msgspec.Struct, frozen=True):
     """One line of a file of labelled pages."""
 
+    id: str = ""
     articleBody: str | None = None  # the name in the files
     page_type: str | None = None
     publish_date: str | None = None
@@ -91,26 +93,26 @@ class TextSet(NamedTuple):
 
 
 class PageSet(NamedTuple):
-    """Main texts of human pages, as words of the normalised text."""
+    """Main texts of pages, as words of the normalised text."""
 
     name: str
-    recent: bool  # published after assistants became common, or at an unknown time: some pages may not be human
     texts: list[list[str]]
 
 
 class PageFile(NamedTuple):
-    """A file of labelled pages: one set, or two if it has dates."""
+    """A file of labelled pages, named after its folder or itself."""
 
     name: str
-    sets: list[PageSet]
+    human: list[TrainingText]  # surely by people
+    recent: PageSet | None  # None: the file has no dates, and is of the time before assistants
     report: FileReport
 
 
-def read_texts(path: Path, seed: int, openings: set[str], *, unseen: bool = False) -> TextSet:
+def read_texts(path: Path, seed: int, known: KnownTexts, *, unseen: bool = False) -> TextSet:
     """Read a .jsonl file, packed as .zst or .gz or not, normalise, filter and cap it.
 
-    A file for measuring only (`unseen`) may leave out `id` and `domain`. Texts with one of `openings` are dropped
-    as duplicates, and the openings of this file are added to them. Raises BadTrainingData with file and line.
+    A file for measuring only (`unseen`) may leave out `id` and `domain`. Texts that repeat `known` ones are dropped,
+    the others are added to them. Raises BadTrainingData with file and line.
     """
     kept: list[TrainingText] = []
     dropped: Counter[str] = Counter()
@@ -118,15 +120,13 @@ def read_texts(path: Path, seed: int, openings: set[str], *, unseen: bool = Fals
     for line in lines:
         plain = normalise(line.text)
         words = plain.split()
-        opening = plain[:_SAME_OPENING]
         if len(words) < MIN_WORDS:
             dropped["short"] += 1
         elif not _is_ascii(plain):
             dropped["not_ascii"] += 1
-        elif opening in openings:
-            dropped["duplicate"] += 1
+        elif not known.add(words):
+            dropped["known"] += 1
         else:
-            openings.add(opening)
             llm = line.label == Truth.LLM
             kept.append(TrainingText(str(line.id), line.domain, line.generator, llm, line.src, line.lic, words))
     groups: dict[tuple[str, str, str], list[int]] = {}
@@ -142,29 +142,36 @@ def read_texts(path: Path, seed: int, openings: set[str], *, unseen: bool = Fals
     return TextSet(capped, FileReport.of(path, len(lines), dict(sorted(dropped.items())), len(capped)))
 
 
-def read_pages(path: Path, known_openings: Collection[str] = ()) -> PageFile:
-    """The sets of a file of labelled human pages: English articles that are in none of the training files.
+def read_pages(path: Path, known: KnownTexts) -> PageFile:
+    """The English articles of a file of labelled pages that repeat no `known` text, which they join.
 
-    The training's own web texts give too good a figure, even those left out: they come from the same collections. Where
-    a file has dates, the pages from before December 2022 are surely by people; the others are a separate set. A set is
-    named after the folder of a `gold.jsonl`, else after the file. Raises BadTrainingData with file and line.
+    Where a file has dates, the pages from before December 2022 are surely by people; the others are only measured on.
+    The file is named after the folder of a `gold.jsonl`, else after itself. Raises BadTrainingData with file and line.
     """
     name = path.parent.name if path.name == "gold.jsonl" else path.stem
-    kept: list[tuple[str, list[str]]] = []
+    kept: list[tuple[_PageLine, list[str]]] = []
+    dropped: Counter[str] = Counter()
     lines = list(_lines(path, _PageLine))
     for line in lines:
         plain = normalise(line.articleBody or "")
-        counts = plain and line.page_type in (None, PageClass.ARTICLE) and _is_ascii(plain)
-        if counts and plain[:_SAME_OPENING] not in known_openings:
-            kept.append((line.publish_date or "", plain.split()))
-    if any(date for date, _ in kept):
-        early = [words for date, words in kept if "" < date < _ASSISTANTS]
-        late = [words for date, words in kept if not "" < date < _ASSISTANTS]
-        sets = [PageSet(f"{name} to 2022-11", False, early), PageSet(f"{name} later or undated", True, late)]
-    else:
-        sets = [PageSet(name, False, [words for _, words in kept])]
-    report = FileReport.of(path, len(lines), {"no_english_article": len(lines) - len(kept)}, len(kept))
-    return PageFile(name, [page_set for page_set in sets if page_set.texts or len(sets) == 1], report)
+        words = plain.split()
+        if not plain or line.page_type not in (None, PageClass.ARTICLE) or not _is_ascii(plain):
+            dropped["no_english_article"] += 1
+        elif len(words) < _PAGE_WORDS:
+            dropped["short"] += 1
+        elif not known.add(words):
+            dropped["known"] += 1
+        else:
+            kept.append((line, words))
+    dated = any(line.publish_date for line, _ in kept)
+    human, recent = [], []
+    for line, words in kept:
+        if not dated or "" < (line.publish_date or "") < _ASSISTANTS:
+            human.append(TrainingText(line.id, WEB, "human", False, name, "third-party pages", words))
+        else:
+            recent.append(words)
+    report = FileReport.of(path, len(lines), dict(sorted(dropped.items())), len(human))
+    return PageFile(name, human, PageSet(f"{name} later or undated", recent) if dated else None, report)
 
 
 def _is_ascii(plain: str) -> bool:
@@ -186,13 +193,14 @@ def _lines(path: Path, kind: type[T]) -> Iterator[T]:
 
 
 def training_crop(words: Sequence[str], rng: random.Random) -> list[str]:
-    """A random stretch of 150 to 500 words, uniform in length and place."""
-    return _stretch(words, rng.randint(CROP_WORDS[0], min(CROP_WORDS[1], len(words))), rng)
+    """A random stretch of 150 to 500 words, uniform in length and place; a shorter text as a whole."""
+    low, high = (min(limit, len(words)) for limit in CROP_WORDS)
+    return _stretch(words, rng.randint(low, high), rng)
 
 
 def calibration_crop(words: Sequence[str], rng: random.Random) -> list[str]:
-    """A random stretch of 60 to 700 words, uniform in the logarithm of its length."""
-    low, high = math.log(CALIBRATED_WORDS[0]), math.log(min(CALIBRATED_WORDS[1], len(words)))
+    """A random stretch of 150 to 1,000 words, uniform in the logarithm of its length."""
+    low, high = (math.log(min(limit, len(words))) for limit in (MIN_WORDS, MAX_WORDS))
     return _stretch(words, round(math.exp(rng.uniform(low, high))), rng)
 
 
@@ -202,12 +210,14 @@ def _stretch(words: Sequence[str], size: int, rng: random.Random) -> list[str]:
 
 
 def balanced_weights(samples: Sequence[TrainingText], web: float = 1.0) -> NDArray[np.float64]:
-    """1/sqrt(count of the text's (label, domain, generator)), then scaled to equal label totals and mean 1.
+    """1/sqrt(count of the text's group), then scaled to equal label totals and mean 1.
 
-    Texts of web pages weigh `web` times as much before that. Raises BadTrainingData where a label is missing.
+    A group is a domain's texts by one generator, or a source's human texts in one domain. Texts of web pages weigh
+    `web` times as much before the scaling. Raises BadTrainingData where a label is missing.
     """
-    counts = Counter((sample.llm, sample.domain, sample.generator) for sample in samples)
-    weights = np.array([counts[sample.llm, sample.domain, sample.generator] ** -0.5 for sample in samples])
+    groups = [(sample.llm, sample.domain, sample.generator if sample.llm else sample.source) for sample in samples]
+    counts = Counter(groups)
+    weights = np.array([1 / math.sqrt(counts[group]) for group in groups])
     weights[[sample.domain == WEB for sample in samples]] *= web
     llm = np.array([sample.llm for sample in samples], bool)
     if not llm.any() or llm.all():

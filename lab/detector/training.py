@@ -1,7 +1,6 @@
 """`farmwatch lab train-detector`: labelled texts → weights, and the numbers measured with them.
 
-The same files, seed and library versions give the same bytes on one machine; docs/how-to/train-detector.md has the
-effect of another processor.
+The same files and seed give the same bytes on every processor (lab.detector.newton).
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ from cyclopts import Parameter
 
 from farmwatch.commands.options import AsJson
 from farmwatch.terminal.messages import message, put, put_json
-from lab.detector.evaluation import evaluate
+from lab.detector.evaluation import THRESHOLD, evaluate
+from lab.detector.overlaps import KnownTexts
 from lab.detector.regression import Trainer
 from lab.detector.report import TrainingReport, dropped, table_lines, warning
 from lab.detector.texts import read_pages, read_texts
@@ -28,7 +28,6 @@ from scoring.lite_ngram.weights import RECIPE, Header, pack, quantise
 from scoring.statistics.rounding import WEIGHT_DIGITS, significant
 from stream.text.user_errors import Exit
 
-THRESHOLD = 0.95  # a text is flagged above this probability
 MAX_FLAGGED = 0.06  # of the human texts of any web source left out of training
 
 
@@ -47,7 +46,10 @@ def train_detector(
     ] = None,
     human_pages: Annotated[
         list[Path] | None,
-        Parameter(help="Web pages by people to measure on only: JSONL of {articleBody}.", negative=""),
+        Parameter(
+            help="Web pages by people to learn from: JSONL of {articleBody}. From 2022-12 on: to measure on only.",
+            negative="",
+        ),
     ] = None,
     seed: Annotated[int, Parameter(help="Of crops and caps.")] = 0,
     json: AsJson = False,
@@ -79,13 +81,14 @@ def run_training(
 
     Raises TrainingRefused (nothing is written), BadTrainingData, or MissingExtra.
     """
-    openings: set[str] = set()
-    dev_set = read_texts(dev, seed, openings)  # first: a text in both files belongs to the test
-    train_set = read_texts(train, seed, openings)
+    known = KnownTexts()
+    dev_set = read_texts(dev, seed, known)  # first: a text in two files belongs to the test
+    unseen_sets = [read_texts(path, seed, known, unseen=True) for path in unseen]
+    train_set = read_texts(train, seed, known)
     if not dev_set.samples or not train_set.samples:
         raise BadTrainingData(f"no usable texts in {train if dev_set.samples else dev}")
-    unseen_sets = [read_texts(path, seed, openings, unseen=True) for path in unseen]
-    page_files = [read_pages(path, openings) for path in pages]
+    page_files = [read_pages(path, known) for path in pages]
+    training = [*train_set.samples, *(text for file in page_files for text in file.human)]
     files = {
         "train": train_set.report,
         "dev": dev_set.report,
@@ -94,7 +97,7 @@ def run_training(
     }
     for name, file in files.items():
         say(f"{name}: {file.read} read, dropped {dropped(file) or 'none'}; used {file.used}")
-    trainer = Trainer(train_set.samples, dev_set.samples, seed, THRESHOLD)
+    trainer = Trainer(training, dev_set.samples, seed)
     fitted = trainer.fit()
     quantised, scale = quantise(fitted.vector)
     intercept = significant(fitted.intercept, WEIGHT_DIGITS)
@@ -104,7 +107,7 @@ def run_training(
         trainer,
         model,
         [sample for texts in unseen_sets for sample in texts.samples],
-        [page_set for texts in page_files for page_set in texts.sets],
+        [file.recent for file in page_files if file.recent is not None],
         say,
     )
     for line in table_lines(evaluation):
@@ -115,8 +118,8 @@ def run_training(
             f"human texts of left-out web sources are flagged too often ({named}; at most {MAX_FLAGGED:.0%}): "
             "add human texts of their register; nothing was written"
         )
-    packed = pack(Header(RECIPE, scale, model.intercept, model.calibration, THRESHOLD), quantised)
-    used = [*train_set.samples, *dev_set.samples]
+    packed = pack(Header(RECIPE, scale, model.intercept, model.calibration, THRESHOLD, evaluation.careful), quantised)
+    used = [*training, *dev_set.samples]
     report = TrainingReport(
         digest=hashlib.sha256(packed).hexdigest(),
         warning=warning(evaluation),

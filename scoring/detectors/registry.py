@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -40,7 +40,7 @@ def _load_built_in(settings: ScoreSettings, _: object = None) -> LiteNgram:
     from scoring.lite_ngram.detector import LiteNgram  # numpy and the weights, only when needed
 
     detector = LiteNgram.load(settings.weights)
-    thresholds = _thresholds(BUILT_IN, settings, base_of(detector.identity))
+    thresholds = _thresholds(BUILT_IN, settings, base_of(detector.identity), detector.published)
     if thresholds is None:
         return detector
     warning = detector.warning
@@ -129,22 +129,21 @@ def threshold_set_of(settings: ScoreSettings, identity: str) -> ThresholdSet | N
 
     Raises BadThresholds if the set is not the one that the identity names.
     """
-    base = base_of(identity)
-    chosen = _thresholds(name_of(identity), settings, base)
+    base, name = base_of(identity), name_of(identity)
+    own = _load_built_in(settings).published if name == BUILT_IN else ()
+    chosen = _thresholds(name, settings, base, own)
     if chosen is not None and f"{base}/{chosen.tag}" != identity:
-        raise BadThresholds(
-            f"score.thresholds has {chosen.tag} for {name_of(identity)}, not the set of {identity}: set both alike"
-        )
+        raise BadThresholds(f"score.thresholds has {chosen.tag} for {name}, not the set of {identity}: set both alike")
     return chosen
 
 
-def _thresholds(name: str, settings: ScoreSettings, base: str) -> ThresholdSet | None:
+def _thresholds(name: str, settings: ScoreSettings, base: str, own: Sequence[ThresholdSet] = ()) -> ThresholdSet | None:
     chosen = settings.thresholds.get(name)
     if not chosen:
         return None
     from scoring.thresholds.threshold_set import load_thresholds
 
-    return load_thresholds(chosen, base)
+    return load_thresholds(chosen, base, own)
 
 
 _IDENTITY = re.compile("[A-Za-z0-9_-]+(/[A-Za-z0-9._+@-]+)+")

@@ -25,8 +25,7 @@ from scoring.thresholds.threshold_set import ThresholdSet
 
 WEIGHTS_FILE = "lite-ngram.weights"
 MIN_WORDS = 150
-MAX_WORDS = 700  # only the first 700 words of a text are read, as in the calibration
-CALIBRATED_WORDS = (60, 700)
+MAX_WORDS = 1000  # only the first 1,000 words of a text are read, as in the calibration
 _BATCH = 64  # texts hashed at a time: few enough for the cache, enough for numpy
 
 
@@ -63,7 +62,7 @@ def prepare(text: str) -> PreparedText:
 
 def log_length(words: NDArray[np.float64]) -> NDArray[np.float64]:
     """L of the calibration: ln(words / 300), words kept within the range that was calibrated."""
-    return np.asarray(np.log(np.clip(words, *CALIBRATED_WORDS) / 300.0))
+    return np.asarray(np.log(np.clip(words, MIN_WORDS, MAX_WORDS) / 300.0))
 
 
 def probability(
@@ -86,16 +85,9 @@ class LiteNgram:
         """Score with `weights`; `warning` states their errors, `thresholds` replace their own."""
         self.weights = weights
         self.warning = warning
-        base, threshold = f"{BUILT_IN}/{weights.digest[:8]}", weights.header.threshold
-        self.thresholds = thresholds or ThresholdSet(
-            name=f"p{threshold:g}",  # measured in the training of the weights, whose digest is in the base
-            detector=base,
-            number="p_llm",
-            threshold=threshold,
-            llm_below=False,
-            published=True,
-        )
-        self.identity = f"{base}/{self.thresholds.tag}"
+        self.published = _published(weights)
+        self.thresholds = thresholds or self.published[0]
+        self.identity = f"{self.published[0].detector}/{self.thresholds.tag}"
 
     @classmethod
     def load(cls, path: Path | None = None) -> LiteNgram:
@@ -133,6 +125,22 @@ class LiteNgram:
                 shown = own if chosen.curve is None else round(chosen.curve.p_llm(score), 6)
                 scores.append(TextScore(score=score, p_llm=shown, flag=flag, tokens=len(reading.words)))
         return scores
+
+
+def _published(weights: Weights) -> list[ThresholdSet]:
+    """The sets measured in the training of the weights; the first is the default."""
+    header = weights.header
+    return [
+        ThresholdSet(
+            name=name,
+            detector=f"{BUILT_IN}/{weights.digest[:8]}",  # which stands for the measurement
+            number="p_llm",
+            threshold=threshold,
+            llm_below=False,
+            published=True,
+        )
+        for name, threshold in ((f"p{header.threshold:g}", header.threshold), ("careful", header.careful))
+    ]
 
 
 def margins(texts: Sequence[Sequence[bytes]], weights: NDArray[np.float64]) -> NDArray[np.float64]:

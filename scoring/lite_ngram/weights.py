@@ -3,7 +3,7 @@
     bytes 0-7     b"FWNGRAM1"
     bytes 8-11    length of the header, big-endian
     header        JSON, see `Header`
-    payload       zlib of 2^15 signed bytes; weight = byte * header.scale
+    payload       zlib of 2^18 signed bytes; weight = byte * header.scale
     last 32       SHA-256 of everything before
 
 Nothing in it is ever executed: no pickle, fixed sizes, a cap on the inflated payload.
@@ -24,7 +24,7 @@ from scoring.lite_ngram.ngrams import BUCKETS
 from scoring.statistics.rounding import WEIGHT_DIGITS, significant
 
 MAGIC = b"FWNGRAM1"
-RECIPE = "ngram-2"  # names normalising + tokens + hash; these weights are wrong with another recipe
+RECIPE = "ngram-3"  # names normalising + tokens + hash; these weights are wrong with another recipe
 _DIGEST_BYTES = 32
 
 
@@ -45,6 +45,7 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     intercept: float
     calibration: Calibration
     threshold: float  # flagged above this probability
+    careful: float  # the same of the threshold set `careful`
 
 
 class Weights(NamedTuple):

@@ -40,17 +40,17 @@ def counted_at(row: SiteState, at_ms: int) -> SiteState:
         return _returned_as(row, former)
     if not row.term_end or at_ms <= _holds_until(row) or is_canary(row.site):
         return row
-    return _changed(row, _NO_VERDICT)
+    return changed_row(row, _NO_VERDICT)
 
 
-def _changed(row: SiteState, changes: dict[str, Any]) -> SiteState:
+def changed_row(row: SiteState, changes: dict[str, Any]) -> SiteState:
     """A copy with these fields; the row may be a view of columns, which `msgspec.structs.replace` cannot copy."""
     return SiteState(**{name: getattr(row, name) for name in SiteState.__struct_fields__} | changes)
 
 
 def _returned_as(row: SiteState, term: SiteState) -> SiteState:
     """A term of the site with the search results of its row."""
-    return _changed(term, {name: getattr(row, name) for name in _OF_SEARCH})
+    return changed_row(term, {name: getattr(row, name) for name in _OF_SEARCH})
 
 
 def _holds_until(row: SiteState) -> float:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -99,13 +100,15 @@ def published_for(base: str) -> list[ThresholdSet]:
     ]
 
 
-def load_thresholds(name_or_path: str, base: str) -> ThresholdSet:
+def load_thresholds(name_or_path: str, base: str, own: Sequence[ThresholdSet] = ()) -> ThresholdSet:
     """The set that `score.thresholds` names for the detector of this base: a published name, or a file.
 
-    A name with a slash or the ending .json is a file. Raises BadThresholds with the fault and the action.
+    `own` sets came with the detector's weights. A name with a slash or the ending .json is a file. Raises BadThresholds
+    with the fault and the action.
     """
     if "/" not in name_or_path and not name_or_path.endswith(".json"):
-        published = {known.name: known for known in published_for(base)}
+        sets = [*published_for(base), *(one for one in own if one.detector == base)]
+        published = {known.name: known for known in sets}
         if name_or_path in published:
             return published[name_or_path]
         why = not_as_measured(base) if name_or_path in _PUBLISHED else ""

@@ -39,6 +39,7 @@ from farmwatch.pipes.lines import FeaturesLine, PageLine
 from farmwatch.terminal.jsonl import JsonLines
 from filters.charsets import decode
 from filters.no_page.inspector import inspect, reason_of
+from lab.detector.overlaps import KnownTexts
 from lab.detector.texts import read_pages, read_texts
 from lab.templates.cdx import BadIndex, read_index
 from scoring.errors import BadTrainingData
@@ -148,7 +149,7 @@ def canaries(data: bytes, folder: Path) -> None:
 def training(data: bytes, folder: Path) -> None:
     file = folder / "training"
     file.write_bytes(data)
-    for read in (lambda: read_texts(file, 0, set()), lambda: read_pages(file)):
+    for read in (lambda: read_texts(file, 0, KnownTexts()), lambda: read_pages(file, KnownTexts())):
         try:
             read()
         except BadTrainingData:

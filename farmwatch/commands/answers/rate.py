@@ -16,6 +16,7 @@ from farmwatch.config.opening import opened
 from farmwatch.share.change_since import change_since, day_time, in_points
 from farmwatch.share.current_rate import CurrentRate, current_rate, field_of_ruleset
 from farmwatch.share.cut_options import cut_text, read_days, read_ranks
+from farmwatch.share.published_rate import PUBLISHED_SHOWN, published_columns, published_rate
 from farmwatch.share.rate_series import POINT_COLUMNS, points_of_run
 from farmwatch.share.second_opinions import opinion_words, second_opinions
 from farmwatch.share.words import controls_text, sentence, sentences, share_columns, short_share, text_of
@@ -29,6 +30,7 @@ from replay.runs.lookup import names_to_read, second_runs
 from scoring.rates.cuts import Cut
 from scoring.rates.direct_share import ShareState
 from scoring.rates.groups import OTHER, day_of, group_order
+from scoring.rates.published import PUBLISHED_SPLITS
 from scoring.rates.second_opinion import SecondOpinion
 from scoring.rates.series import SERIES, series_of
 from scoring.rates.split_rates import RateLine
@@ -47,14 +49,18 @@ _HISTORY_SHOWN = (
 
 
 ShareOf = Literal["sites", "domains", "results", "ranked-results", "any-article", "every-article"]
+PublishedSplit = Literal["published", "published-year"]
 RateSplit = Literal["source", "query", "query-group", "rank", "day", "week", "month"]
 
 
 def rate(
     *,
     by: Annotated[
-        RateSplit | None,
-        Parameter(help="Split by source, query, group of queries or rank of the hits, or by day, week or month."),
+        RateSplit | PublishedSplit | None,
+        Parameter(
+            help="Split by source, query, group of queries or rank of the hits, or by day, week or month; or the series"
+            " by the quarter (published) or year in which articles were published."
+        ),
     ] = None,
     of: Annotated[
         ShareOf,
@@ -70,6 +76,9 @@ def rate(
         str, Parameter(name="--from", help="Only sites returned on this day or later, such as 2026-05-01; UTC.")
     ] = "",
     until: Annotated[str, Parameter(name="--to", help="Only sites returned on this day or before.")] = "",
+    least: Annotated[
+        int, Parameter(help="Of a series by publication: only sites with so many articles of the period.")
+    ] = 1,
     history: Annotated[
         bool, Parameter(negative="", help="The series that were kept, of all sites or of source, rank or query-group.")
     ] = False,
@@ -91,6 +100,8 @@ def rate(
     By day, week (ISO) or month, in UTC: the sites that search results returned in it, with the verdicts that held then.
     A site counts in each window that returned it. An interval that is too wide says why, and what would help.
 
+    By published: of the articles of each period that a language model wrote, corrected for the detector's errors, and
+    of the sites that have such articles. Only trusted days of publication count.
     A run that follows the live one under the same ruleset for another detector is a second opinion: its share has its
     own line, and is never pooled.
 
@@ -106,7 +117,9 @@ def rate(
     cut = Cut(source, group, read_ranks(rank), *read_days(since, until, now_ms))
     if group and group not in (names := [*config.rate.groups, OTHER]):
         raise UsageError(f"--group {group!r}: the groups of rate.groups are {', '.join(names)}")
+    is_series = by in PUBLISHED_SPLITS and not history
     columns: Sequence[Column[Any]] = POINT_COLUMNS if history else share_columns({})
+    columns = published_columns({}) if is_series else columns
     listing.of(columns)  # its errors are said before the log is read
     if why:
         if by or history or cut != Cut() or of != "sites":
@@ -114,6 +127,10 @@ def rate(
         if listing != Listing(json=listing.json):
             raise UsageError("--why is text, or JSON with --json: leave out the options of lists")
         return _show_change(config, why, run, now_ms, as_json=listing.json)
+    if is_series:
+        if of != "sites":
+            raise UsageError(f"--by {by} is of articles: leave --of out")
+        return _show_published(config, by or "", cut, listing, now_ms, run, least)
     if history:
         return _show_history(config, by or "", cut, listing, now_ms, run)
     with opened(config) as log:
@@ -218,6 +235,11 @@ def _put_line(line: RateLine, *, of_visitors: bool, verbose: bool) -> None:
     said = [f"not judged: {_not_judged(line)}"]
     if verbose and line.bound_low is not None and line.bound_high is not None:
         said.append(f"bounds over all sites, judged or not: {line.bound_low:.1%} to {line.bound_high:.1%}")
+        wide = max(map(len, line.not_judged_bounds), default=0)
+        for reason, (low, high) in line.not_judged_bounds.items():
+            said.append(f"  {reason:<{wide}}  {line.not_judged[reason]:>6,}  {low:.1%} to {high:.1%} with them")
+    if verbose and line.preferring:
+        said.append(f"{counted(line.preferring, 'site')} of the crawl with a preference on the use by AI")
     said.append(f"decided one by one: {line.llm:,} llm, {line.human:,} human; {line.open_of_scored:,} open")
     if line.controls:
         said.append(f"controls: {controls_text(line.controls)}")
@@ -257,6 +279,19 @@ def _warn_unscored(counts: Counts, run: str) -> None:
         why = f"; `farmwatch runs show {run}` says why" if run else ""
         articles = counted(counts.articles, "article")
         message(one_line(f"{counts.unscored:,} of {articles} {verb} no score yet: in no verdict{why}"))
+
+
+def _show_published(config: Config, by: str, cut: Cut, listing: Listing, now_ms: int, run: str, least: int) -> Exit:
+    """Print the series by day of publication, oldest first."""
+    with opened(config) as log:
+        found = published_rate(log, config, now_ms, by=by, cut=cut, run=run, least=least)
+    warnings = caveats(config, (line.detector for line in found.lines))
+    listing.of(published_columns(warnings)).put(found.lines, "period", PUBLISHED_SHOWN, most=None)
+    if listing.is_table:
+        for note in found.notes():
+            message(note)
+        print_caveats(warnings, short=True)
+    return Exit.OK
 
 
 def _show_history(config: Config, by: str, cut: Cut, listing: Listing, now_ms: int, run: str) -> Exit:

@@ -42,6 +42,7 @@ _SITES: list[Column[FrontierSiteLine]] = [
     Column("means", "text", lambda line: meaning_of_reason(_why(line)).text if _why(line) else ""),
     Column("ends", "text", _ends, meaning="what ends the stop"),
     Column("read_by", "time", attrgetter("read_by"), meaning="decided by then; of a Crawl-delay above 120 s"),
+    Column("preferences", "json", attrgetter("preferences"), meaning="stated on the use by AI"),
     Column("stopped_at", "time", attrgetter("stopped_at")),
     Column("urls", "json", attrgetter("urls")),
 ]

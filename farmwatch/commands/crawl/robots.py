@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from crawler.frontier.report import require_readable
 from crawler.frontier.rows import SiteRow, robots_key, site_key, tdm_key, unpack
 from crawler.robots.lines import ROBOTS_CAP_BYTES
+from crawler.robots.preferences import prefers_no
 from crawler.robots.rules import RobotsExplanation, explain
 from crawler.robots.tdmrep import TdmRep, TdmRule
 from crawler.settings import CrawlSettings
@@ -55,8 +56,9 @@ def robots(
     The robots.txt and tdmrep.json are those that the crawl keeps of the site; nobody is asked. A host that `farmwatch
     crawl exclude` or `forget` covers may not be fetched.
 
-    Exit code 0: it may be fetched; 1: an exclusion, robots.txt, a Crawl-delay above crawl.crawl_delay_cap_s, or a
-    reservation in tdmrep.json where crawl.obey_opt_out is on forbids it; 3: the crawl keeps no robots.txt of the site.
+    Exit code 0: it may be fetched; 1: an exclusion, robots.txt, a Crawl-delay above crawl.crawl_delay_cap_s, a
+    reservation in tdmrep.json where crawl.obey_opt_out is on, or a preference where crawl.obey_preferences is on
+    forbids it; 3: the crawl keeps no robots.txt of the site.
     """
     config = common.load().config
     settings = config.crawl
@@ -78,6 +80,7 @@ def robots(
     rule = TdmRep.parse(source.tdm).rule_for(normal) if source.tdm is not None else None
     too_slow = decision.crawl_delay_s > settings.crawl_delay_cap_s
     obeyed = settings.obey_opt_out and rule is not None and rule.reserved
+    obeyed = obeyed or (settings.obey_preferences and prefers_no(decision.preferences))
     fetched = decision.allowed and not too_slow and not obeyed
     facts = _facts(settings, source, decision, rule)
     return _put(normal, decision.why.value, facts, fetched=fetched, as_json=json)
@@ -123,6 +126,7 @@ def _facts(
         "decision": [f"{'allowed' if decision.allowed else 'disallowed'}, {_because(decision)}"],
         "group": [_group(decision, settings.name)],
         "delay": [_delay(decision, settings)],
+        "preferences": [_preferences(decision, settings)],
         "tdmrep.json": [_tdm(source, rule, settings)],
     }
 
@@ -155,6 +159,16 @@ def _delay(decision: RobotsExplanation, settings: CrawlSettings) -> str:
         cap = f"{settings.crawl_delay_cap_s:g} s (crawl.crawl_delay_cap_s)"
         return f"{asked}, above {cap}: the site is left alone"
     return f"{max(settings.delay_s, decision.crawl_delay_s):g} s between starts ({asked})"
+
+
+def _preferences(decision: RobotsExplanation, settings: CrawlSettings) -> str:
+    if not decision.preferences:
+        return "none on the use by AI"
+    stated = ", ".join(signal.removeprefix("robots.txt:") for signal in decision.preferences)
+    if not prefers_no(decision.preferences):
+        return stated
+    done = "on: the page is left alone" if settings.obey_preferences else "off: this is recorded with the page"
+    return f"{stated}; crawl.obey_preferences is {done}"
 
 
 def _tdm(source: _Source, rule: TdmRule | None, settings: CrawlSettings) -> str:

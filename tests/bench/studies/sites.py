@@ -23,13 +23,14 @@ from scoring.interface import PageScore
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.sites.bimodal import is_mixed
 from scoring.sites.registry import SiteMethod
-from scoring.sites.sprt import LITE_NGRAM_PARAMS, LOW_FPR_PARAMS, SiteTest, SprtParams
+from scoring.sites.sprt import LITE_CAREFUL_PARAMS, LITE_NGRAM_PARAMS, LOW_FPR_PARAMS, SiteTest, SprtParams
 from stream.schema.vocabulary import SiteClass
 from tests.bench.timing import argument, json_lines
 from tests.support.paths import data_root
 from tests.support.real_sites import (
     ACCURACY,
     ARTICLE_WORDS,
+    CAREFUL_WORLD,
     DETECTOR,
     LITE_WORLDS,
     Draw,
@@ -64,12 +65,15 @@ def main() -> None:
     chosen_p0(sites, 2 * runs)
     groups(data)
     print("\nlite-ngram, simulated")
-    for p0, p1 in ((0.32, 0.63), (0.30, 0.80)):
+    for p0, p1 in ((0.30, 0.65), (0.30, 0.80)):
         test = SiteTest(msgspec.structs.replace(LITE_NGRAM_PARAMS, p0=p0, p1=p1))
         for name, *kinds in LITE_WORLDS:
             for pages in (20, 40):
                 draws = [beta_binomial(*kind, pages) for kind in kinds]
                 print_errors(f"{p0}, {p1}, {name}, {pages} pages", test, draws, 10 * runs)
+    for pages in (20, 40):
+        draws = [beta_binomial(*kind, pages) for kind in CAREFUL_WORLD]
+        print_errors(f"careful, {pages} pages", SiteTest(LITE_CAREFUL_PARAMS), draws, 10 * runs)
     mixed(sites, min(runs, 4000))
 
 

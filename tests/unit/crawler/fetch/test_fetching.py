@@ -219,6 +219,23 @@ def test_opt_outs_are_recorded_and_obeyed_on_request(loopback: Web) -> None:
     assert answer.opt_out == ["header:noai", "meta:nofollow"]
 
 
+def test_preferences_of_headers_and_of_the_twin_are_recorded_and_obeyed_on_request(loopback: Web) -> None:
+    """A page has the preferences of its headers, and of the robots.txt of the twin that it redirects to."""
+    loopback.routes |= {
+        "a.test/x": redirect("http://www.a.test/x"),
+        "www.a.test/robots.txt": Reply(b"User-agent: *\nContent-Signal: ai-train=no\n"),
+        "www.a.test/x": Reply(b"<html>", headers=HTML | {"Content-Usage": "train-ai=y"}),
+    }
+    said = ["header:content-usage:train-ai=y", "robots.txt:content-signal:ai-train=no"]
+    answer = fetch(loopback.target, "http://a.test/x")
+    assert (answer.outcome, answer.opt_out) == (FetchOutcome.FETCHED, said)
+    answer = fetch(loopback.target, "http://a.test/x", obey_preferences=True)
+    assert (answer.outcome, answer.reason, answer.opt_out) == (FetchOutcome.REFUSED, "opt_out", said[1:])
+    loopback.routes["a.test/y"] = Reply(b"<html>", headers=HTML | {"Content-Usage": "train-ai=n"})
+    answer = fetch(loopback.target, "http://a.test/y", obey_preferences=True)
+    assert (answer.outcome, answer.reason, answer.body) == (FetchOutcome.REFUSED, "opt_out", b"")
+
+
 def test_a_long_robots_header_keeps_its_end(loopback: Web) -> None:
     """An opt-out after a thousand characters of an X-Robots-Tag counts, although the stored header is cut."""
     tags = f"otherbot: {'noarchive, ' * 200}\r\nX-Robots-Tag: noai"

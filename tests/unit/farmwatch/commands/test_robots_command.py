@@ -41,6 +41,7 @@ def test_the_line_that_decides_is_told(farmwatch: Runner, tmp_path: Path) -> Non
         "  decision     disallowed, line 3: Disallow: /x",
         "  group        line 2: User-agent: * (for everyone, as none names farmwatch; 2 rules)",
         "  delay        10 s between starts (line 5: Crawl-delay: 10)",
+        "  preferences  none on the use by AI",
         "  tdmrep.json  not asked",
     ]
     ran = _file(farmwatch, tmp_path, _TEXT, "a.example/x/free/1")
@@ -69,6 +70,17 @@ def test_each_reason_has_its_words(
     found = ran.json
     assert (ran.code, found["why"], found["may_be_fetched"]) == (code, why, code == Exit.OK)
     assert _file(farmwatch, tmp_path, text, url).code == code
+
+
+def test_preferences_are_shown_and_obeyed_on_request(farmwatch: Runner, tmp_path: Path) -> None:
+    """The line names what robots.txt prefers, and a no forbids the URL only where crawl.obey_preferences is on."""
+    text, url = "User-agent: *\nContent-Usage: /x train-ai=n, search=y\n", "https://a.example/x"
+    said = "preferences  content-usage:train-ai=n, content-usage:search=y; crawl.obey_preferences is"
+    ran = _file(farmwatch, tmp_path, text, url)
+    assert ran.code == Exit.OK and said in " ".join(ran.out.split("\n")).replace("               ", "")
+    obeying = ("--set", "crawl.obey_preferences=true")
+    assert _file(farmwatch, tmp_path, text, url, *obeying).code == Exit.PROBLEM
+    assert _file(farmwatch, tmp_path, text, "https://a.example/y", *obeying).code == Exit.OK
 
 
 def test_hostile_text_does_not_steer_the_terminal(farmwatch: Runner, tmp_path: Path) -> None:

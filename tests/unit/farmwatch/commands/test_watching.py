@@ -54,6 +54,16 @@ def test_rate_says_how_many_sites_are_open(farmwatch: Runner, finished: str, mon
     assert (line["crawling"], line["without_pages"], line["open"]) == (1, 1, 0)
 
 
+def test_rate_says_how_many_sites_state_a_preference(
+    farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`rate --verbose` and its JSON count the sites with a preference on the use by AI."""
+    monkeypatch.setattr("farmwatch.share.current_rate.frontier_now", lambda *_: Totals(sites=5, preferring=2))
+    assert "2 sites of the crawl with a preference" in farmwatch("rate", "--verbose", "--log", finished).out
+    assert "preference" not in farmwatch("rate", "--log", finished).out
+    assert [line["preferring"] for line in farmwatch("rate", "--json", "--log", finished).lines] == [2]
+
+
 def test_sites_shortens_a_long_warning(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`sites` prints the first sentence of a long warning and where to find the rest; `rate --verbose` prints all."""
     monkeypatch.setattr(StandInDetector, "warning", "indicative only. And why.")

@@ -150,6 +150,14 @@ def test_a_timeline_has_each_article_at_its_day() -> None:
     assert not timeline("Articles", [], date(2022, 11, 30), "release")
 
 
+@pytest.mark.parametrize("turned", [True, False])
+def test_the_timeline_of_a_site_that_turned_says_so(turned: bool) -> None:
+    """At the day of ChatGPT's release."""
+    article = {"published": "2021-05-01", "p_llm": 0.2, "flag": False}
+    drawn = DRAWINGS["dates"].draw({"site": {"site": "a.example", "turned": turned}, "dated": [article]})
+    assert ("the site turned" in drawn) == turned
+
+
 @given(st.text(), st.text())
 def test_a_picture_is_xml_whatever_its_names_are(name: str, other: str) -> None:
     """Also as a file; no name becomes a tag or an attribute."""

@@ -15,17 +15,15 @@ from lab.detector.evaluation import (
     PageCell,
     PageSetRow,
     SourceRow,
-    measure_pages,
+    measure_unseen,
 )
+from lab.detector.overlaps import KnownTexts
 from lab.detector.regression import Model
 from lab.detector.report import TrainingReport, markdown_table, warning
-from lab.detector.texts import read_pages
+from lab.detector.texts import read_texts
 from scoring.lite_ngram.detector import LiteNgram
-from tests.support.sizes import LONG
 from tests.tools.generated import section
-from tests.tools.renew_card import CARD, COMMAND, PAGE_SETS, section_of
-
-SMALL_SETS = ("aeb", "cleanportaleval", "readability")
+from tests.tools.renew_card import CARD, COMMAND, section_of
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +38,10 @@ def evaluation(rows: list[PageSetRow]) -> DetectorEvaluation:
     return DetectorEvaluation(
         in_domain=0.9,
         generators_mean=0.9,
+        careful=0.99,
         domains=[DomainRow("blog", 9, 0, None, 0.9, None)],
         generators=[],
-        sources=[SourceRow("w", ["web"], 9, 0.0, True), SourceRow("e", ["essay"], 9, 0.5, False)],
+        sources=[SourceRow("w", ["web"], 9, 0.0, 0.0, True), SourceRow("e", ["essay"], 9, 0.5, 0.1, False)],
         lengths=[],
         pages=rows,
     )
@@ -52,7 +51,7 @@ def pages(share: float, recent: float = 0.1) -> list[PageSetRow]:
     """Two sets of pages, their sum, and recent pages; at every length the same share is flagged."""
 
     def row(name: str, flagged: float, is_recent: bool = False) -> PageSetRow:
-        return PageSetRow(name, is_recent, [PageCell(words, 9, flagged) for words in (60, 100, 150, 300, 500)])
+        return PageSetRow(name, is_recent, [PageCell(words, 9, flagged) for words in (150, 300, 500)])
 
     return [row("old", share), row("odd", share / 2), row(TOGETHER, share), row("new", recent, True)]
 
@@ -81,34 +80,32 @@ def test_a_table_without_rows_has_no_lines(shipped: TrainingReport) -> None:
 
 
 def test_the_warning_says_what_is_flagged_of_human_web_pages() -> None:
-    """The warning has the shares of all sets, of the worst set, and of recent pages, at the judged lengths only."""
+    """The warning has the shares of all collections, of the worst, and of recent pages."""
     rows = pages(0.02, recent=0.15)
-    rows[2] = msgspec.structs.replace(rows[2], cells=[PageCell(60, 9, 0.5), PageCell(150, 9, 0.01)])
+    rows[2] = msgspec.structs.replace(rows[2], cells=[PageCell(150, 9, 0.01)])
     said = warning(evaluation(rows))
     assert "flags 1.0% of the human pages of other web collections, up to 2.0% of one, 15.0% of recent pages" in said
-    assert "other collections: unknown" in warning(evaluation([]))
+    assert "flags an unknown share of the human pages" in warning(evaluation([]))
 
 
 def test_the_shipped_warning_is_that_of_the_shipped_numbers(shipped: TrainingReport) -> None:
     """A detector's warning follows from the tables of its weights."""
     assert shipped.warning == warning(shipped.evaluation)
-    assert "up to 6.8% of one" in shipped.warning and "17.5% of recent pages" in shipped.warning
+    assert "% of one" in shipped.warning and "of recent pages" in shipped.warning
 
 
 @pytest.mark.data
-def test_the_page_sets_are_measured_with_the_weights_that_ship(shipped: TrainingReport, shared: Path) -> None:
-    """The table of human pages agrees with a measurement by the shipped weights (FARMWATCH_LONG: in every set)."""
+def test_the_figures_are_those_of_the_weights_that_ship(shipped: TrainingReport, shared: Path) -> None:
+    """The shares flagged of texts that were only measured on agree with a measurement by the shipped weights."""
     detector = LiteNgram.load()
     header = detector.weights.header
-    measured = PAGE_SETS if LONG else SMALL_SETS
-    sets = [one for name in measured for one in read_pages(shared / "data" / "pages" / name / "gold.jsonl").sets]
-    model = Model(detector.weights.vector, header.intercept, shipped.threshold, header.calibration)
-    rows, shown = measure_pages(model, sets), shipped.evaluation.pages
-    if not LONG:
-        rows, shown = ([row for row in table if row.name in SMALL_SETS] for table in (rows, shown))
-        assert len(rows) == len(SMALL_SETS)
-    assert [(row.name, [cell.texts for cell in row.cells]) for row in rows] == [
-        (row.name, [cell.texts for cell in row.cells]) for row in shown
-    ]
-    for row, told in zip(rows, shown, strict=True):
-        assert [cell.flagged for cell in row.cells] == pytest.approx([cell.flagged for cell in told.cells], abs=1e-4)
+    assert (header.threshold, header.careful) == (shipped.threshold, shipped.evaluation.careful)
+    known, texts = KnownTexts(), shared / "data" / "texts"
+    dev = read_texts(texts / "dev.jsonl.zst", shipped.seed, known).samples
+    unseen = read_texts(shared / "data" / "sampleweb" / "pages.jsonl.zst", shipped.seed, known, unseen=True)
+    found = measure_unseen(Model(detector.weights.vector, header.intercept, header.calibration), unseen.samples, dev)
+    assert shipped.evaluation.unseen is not None
+    told = {(row.source, row.generator): (row.texts, row.flagged) for row in shipped.evaluation.unseen.rows}
+    assert {(row.source, row.generator) for row in found.rows} == told.keys()
+    for row in found.rows:
+        assert (row.texts, row.flagged) == pytest.approx(told[row.source, row.generator], abs=1e-4)

@@ -9,16 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lab.detector.evaluation import TOGETHER, measure_pages, measure_unseen
+from lab.detector.evaluation import careful_threshold, measure_unseen
+from lab.detector.overlaps import KnownTexts
 from lab.detector.regression import Model
-from lab.detector.texts import PageSet, TrainingText, read_pages, read_texts
+from lab.detector.texts import TrainingText, read_pages, read_texts
 from scoring.errors import BadTrainingData
 from scoring.lite_ngram.ngrams import BUCKETS, vectors
 from scoring.lite_ngram.weights import Calibration
 
 pytestmark = pytest.mark.slow
-
-WORDS = "these are the words of a page that somebody wrote about rain and trains"
 
 
 def sample(word: str, *, llm: bool, origin: str) -> TrainingText:
@@ -30,9 +29,8 @@ def sample(word: str, *, llm: bool, origin: str) -> TrainingText:
 def model_for(word: str) -> Model:
     """A model with a positive margin for texts of `word` and none for texts of other words."""
     _, columns, values = vectors([[word.encode()] * 200])
-    weights = np.zeros(BUCKETS)
-    weights[columns] = values
-    return Model(weights, 0.0, 0.95, Calibration(100.0, 0.0, 0.0, 0.0))
+    weights = np.bincount(columns, values, BUCKETS).astype(np.float64)
+    return Model(weights, 0.0, Calibration(100.0, 0.0, 0.0, 0.0))
 
 
 MODEL = model_for("delve")
@@ -74,10 +72,10 @@ def test_unseen_lines_need_no_identifier_and_no_domain(tmp_path: Path) -> None:
     path = tmp_path / "pages.jsonl"
     line = {"label": "llm", "generator": "g", "src": "s", "text": "some words here " * 60}
     path.write_text(json.dumps(line) + "\n")
-    (found,) = read_texts(path, 0, set(), unseen=True).samples
+    (found,) = read_texts(path, 0, KnownTexts(), unseen=True).samples
     assert (found.domain, found.llm) == ("unknown", True)
     with pytest.raises(BadTrainingData, match="line 1"):
-        read_texts(path, 0, set())
+        read_texts(path, 0, KnownTexts())
 
 
 def gold(folder: Path, *rows: Mapping[str, object]) -> Path:
@@ -88,40 +86,49 @@ def gold(folder: Path, *rows: Mapping[str, object]) -> Path:
     return path
 
 
+def words(start: int, size: int = 120) -> str:
+    """Words that no other start of a multiple of 1,000 has."""
+    return " ".join(f"word{number}" for number in range(start, start + size))
+
+
 def test_pages_that_count(tmp_path: Path) -> None:
-    """English main texts of articles count; other page types, languages, empty and trained texts are left out."""
+    """English main texts of articles of 100 words count; other types, languages, short and known texts do not."""
+    known = KnownTexts()
+    assert known.add(words(1000).split())
     path = gold(
         tmp_path,
-        {"articleBody": WORDS},
+        {"articleBody": words(0)},
         {"articleBody": None},
-        {"articleBody": "один два три четыре"},
-        {"articleBody": "some forum thread", "page_type": "forum"},
-        {"articleBody": "known from training"},
-        {"articleBody": "an article", "page_type": "article"},
+        {"articleBody": "один два три четыре " * 40},
+        {"articleBody": words(2000), "page_type": "forum"},
+        {"articleBody": words(1050)},  # 63 of its 113 runs of eight words are known
+        {"articleBody": words(3000, 99)},
+        {"articleBody": words(1090), "page_type": "article"},  # 23 of 113
     )
-    found = read_pages(path, {"known from training"})
-    assert (found.name, found.report.read, found.report.used) == ("mine", 6, 2)
-    assert found.sets == [PageSet("mine", False, [WORDS.split(), ["an", "article"]])]
-
-
-def test_pages_of_the_assistants_time_are_a_set_of_their_own(tmp_path: Path) -> None:
-    """Pages before December 2022 are human; later pages, and undated ones among dated files, are a separate set."""
-    dates = ("2022-11-30", "2022-12-01", None, "2019")
-    path = gold(tmp_path, *({"articleBody": f"page {date}", "publish_date": date} for date in dates))
-    early, late = read_pages(path).sets
-    assert (early.recent, [text[1] for text in early.texts]) == (False, ["2022-11-30", "2019"])
-    assert (late.recent, [text[1] for text in late.texts]) == (True, ["2022-12-01", "None"])
-
-
-def test_shares_by_set_and_length() -> None:
-    """Each length counts the pages of that length; recent sets are separate and not in the sum."""
-    sets = [
-        PageSet("a", False, [["delve"] * 60, ["b"] * 100]),
-        PageSet("b", False, [["b"] * 60] * 2),
-        PageSet("c", True, [["delve"] * 600]),
+    found = read_pages(path, known)
+    assert (found.name, found.recent) == ("mine", None)
+    assert found.report.dropped == {"known": 1, "no_english_article": 3, "short": 1} and found.report.used == 2
+    assert [(text.source, text.domain, text.llm, text.words[0]) for text in found.human] == [
+        ("mine", "web", False, "word0"),
+        ("mine", "web", False, "word1090"),
     ]
-    rows = measure_pages(MODEL, sets)
-    assert [(row.name, row.recent) for row in rows] == [("a", False), ("b", False), (TOGETHER, False), ("c", True)]
-    cells = {row.name: {cell.words: (cell.texts, cell.flagged) for cell in row.cells} for row in rows}
-    assert cells["a"][60] == (2, 0.5) and cells[TOGETHER][60] == (4, 0.25)
-    assert cells["a"][100] == (1, 0.0) and cells["b"][100] == (0, None) and cells["c"][500] == (1, 1.0)
+
+
+def test_pages_of_the_assistants_time_are_not_learned_from(tmp_path: Path) -> None:
+    """Pages before December 2022 are human; later pages, and undated ones among dated files, are only measured on."""
+    dates = ("2022-11-30", "2022-12-01", None, "2019")
+    rows = [{"articleBody": words(1000 * place), "publish_date": date} for place, date in enumerate(dates)]
+    found = read_pages(gold(tmp_path, *rows), KnownTexts())
+    assert [text.words[0] for text in found.human] == ["word0", "word3000"]
+    assert found.recent is not None and [text[0] for text in found.recent.texts] == ["word1000", "word2000"]
+
+
+def test_the_careful_threshold_is_that_of_the_worst_source() -> None:
+    """At most a twentieth of each source of enough texts lies above it; a handful of texts does not set it."""
+    good, bad = np.linspace(0, 0.5, 100), np.linspace(0, 0.9, 201)
+    found = careful_threshold([good, bad, np.ones(10)])
+    assert found == 0.95 and np.mean(bad > found) <= 0.05
+    worse = 1 - (0.9 - bad) / 10
+    found = careful_threshold([good, worse])
+    assert 0.95 < found < 1 and found == round(found, 3)
+    assert np.mean(worse > found) <= 0.05 < np.mean(worse > found - 0.001)

@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 import zstandard
 
+from lab.detector.newton import fit_logistic
+from lab.detector.overlaps import KnownTexts
 from lab.detector.regression import rarity
 from lab.detector.report import TrainingReport
 from lab.detector.texts import TrainingText, balanced_weights, calibration_crop, read_pages, read_texts, training_crop
@@ -164,10 +166,10 @@ def test_a_broken_line_is_named(tmp_path: Path, broken: bytes) -> None:
     path = tmp_path / "t.jsonl"
     path.write_bytes(json.dumps(corpus(1, 1)[0]).encode() + b"\n" + broken + b"\n")
     with pytest.raises(BadTrainingData, match=r"t\.jsonl, line 2"):
-        read_texts(path, 0, set())
+        read_texts(path, 0, KnownTexts())
     path.write_text('{}\n{"articleBody": 7}\n')
     with pytest.raises(BadTrainingData, match=r"t\.jsonl, line 2"):
-        read_pages(path)
+        read_pages(path, KnownTexts())
 
 
 def test_files_that_cannot_train_are_refused(tmp_path: Path) -> None:
@@ -192,27 +194,27 @@ def test_filters_drop_and_count(tmp_path: Path) -> None:
         {**row, "id": "greek", "text": "λόγος καὶ " * 200},
         *(line(rng, "human", "essay", "s", number, HUMAN) for number in range(1, 520)),
     ]
-    openings: set[str] = set()
-    found = read_texts(write(tmp_path / "t.jsonl", rows), 0, openings)
-    assert found.report.dropped == {"duplicate": 1, "not_ascii": 1, "over_cap": 20, "short": 1}
+    known = KnownTexts()
+    found = read_texts(write(tmp_path / "t.jsonl", rows), 0, known)
+    assert found.report.dropped == {"known": 1, "not_ascii": 1, "over_cap": 20, "short": 1}
     assert len(found.samples) == found.report.used == 500 and found.report.read == 523
     marked = write(tmp_path / "u.jsonl", rows[:1])
     marked.write_bytes(b"\xef\xbb\xbf" + marked.read_bytes())  # as Windows editors write it
-    again = read_texts(marked, 0, openings)
-    assert again.report.dropped["duplicate"] == 1 and not again.samples
+    again = read_texts(marked, 0, known)
+    assert again.report.dropped["known"] == 1 and not again.samples
 
 
 def test_crops_of_both_kinds_stay_in_their_ranges() -> None:
-    """Training crops have 150-500 words, calibration crops 60-700, from varying places of the text."""
-    words = [str(number) for number in range(1000)]
+    """Training crops have 150-500 words, calibration crops 150-1,000, from varying places of the text."""
+    words = [str(number) for number in range(1500)]
     rng = random.Random(0)
-    for crop, low, high in ((training_crop, 150, 500), (calibration_crop, 60, 700)):
+    for crop, low, high in ((training_crop, 150, 500), (calibration_crop, 150, 1000)):
         cuts = [crop(words, rng) for _ in range(500)]
         sizes = [len(cut) for cut in cuts]
         assert low <= min(sizes) < 1.3 * low and 0.9 * high < max(sizes) <= high
         assert all(cut == words[int(cut[0]) : int(cut[0]) + len(cut)] for cut in cuts)
         assert len({cut[0] for cut in cuts}) > 200
-    assert len(training_crop(words[:150], rng)) == 150
+    assert [len(crop(words[:120], rng)) for crop in (training_crop, calibration_crop)] == [120, 120]
 
 
 def test_weights_balance_labels_and_dampen_large_groups() -> None:
@@ -235,24 +237,44 @@ def test_weights_balance_labels_and_dampen_large_groups() -> None:
 
 
 def test_rare_buckets_are_made_cheap() -> None:
-    """A bucket in one of sixteen texts has twice the scale of one in all texts; one in no text has a finite scale."""
+    """A bucket in two of 32 crops has twice the scale of one in all; one in fewer than two crops has no weight."""
     from scipy import sparse
 
-    columns = [[0], *([0, 1] for _ in range(1)), *([0] for _ in range(14))]
+    columns = [[0, 2], *([0, 1] for _ in range(2)), *([0] for _ in range(29))]
     starts = np.cumsum([0, *map(len, columns)])
     flat = np.concatenate(columns)
-    scale = rarity(sparse.csr_matrix((np.ones(len(flat)), flat, starts), shape=(16, BUCKETS)))
-    assert np.isclose(scale[1], 2 * scale[0]) and scale[2] > scale[1] and np.isfinite(scale).all()
-    assert np.isclose((scale[0] ** 2 * 16 + scale[1] ** 2) / 17, 1)  # so that C keeps its meaning for the whole penalty
+    scale = rarity(sparse.csr_matrix((np.ones(len(flat)), flat, starts), shape=(32, BUCKETS)))
+    assert np.isclose(scale[1], 2 * scale[0]) and scale[2] == scale[3] == 0
 
 
-def test_page_sets_are_measured_and_not_learned_from(trained: Trained, tmp_path: Path) -> None:
-    """Pages given to a training are in its tables and its warning, and do not change the weights."""
+def test_the_fit_is_the_minimum() -> None:
+    """At the fitted point the gradient of the penalised loss is zero, also where the labels are separable."""
+    from scipy import sparse
+
+    rng = np.random.default_rng(5)
+    for noise in (0.0, 1.0):
+        rows = rng.normal(size=(300, 6))
+        llm = rows[:, 0] + noise * rng.normal(size=300) > 0.3
+        weights, scale, penalty = rng.uniform(0.1, 2, 300), np.array([1, 1, 2, 0.5, 1, 0]), 1e-4
+        fit = fit_logistic(sparse.csr_matrix(rows), llm, weights, scale, penalty=penalty, tolerance=1e-9)
+        errors = weights / weights.sum() * (1 / (1 + np.exp(-rows @ fit.vector - fit.intercept)) - llm)
+        scaled = np.divide(fit.vector, scale, out=np.zeros(6), where=scale > 0)
+        assert np.abs(scale * (rows.T @ errors) + penalty * scaled).max() < 1e-8
+        assert abs(errors.sum()) < 1e-8 and fit.vector[5] == 0
+
+
+def test_pages_are_learned_from_and_each_collection_is_left_out(trained: Trained, tmp_path: Path) -> None:
+    """Pages given to a training change the weights; its tables have their collection, measured without it."""
     rng = random.Random(4)
-    pages = write(tmp_path / "blogs.jsonl", [{"articleBody": text(rng, LLM)} for _ in range(4)])
+    rows = [{"articleBody": text(rng, HUMAN), "publish_date": "2019"} for _ in range(4)]
+    rows += [{"articleBody": text(rng, LLM), "publish_date": "2025"} for _ in range(4)]
     said: list[str] = []
-    report = run_training(*files(tmp_path), pages=(pages,), say=said.append)
-    assert report.digest == trained[2].digest
+    report = run_training(*files(tmp_path), pages=(write(tmp_path / "blogs.jsonl", rows),), say=said.append)
+    assert report.digest != trained[2].digest
     assert report.files["pages 1: blogs"].used == 4
-    assert report.evaluation.pages[0].cells[2].flagged == 1.0 and "100.0% of the human pages" in report.warning
+    cells = {row.name: row.cells[0] for row in report.evaluation.pages}
+    assert (cells["blogs"].texts, cells["blogs"].flagged) == (4, 0.0)
+    assert (cells["blogs later or undated"].texts, cells["blogs later or undated"].flagged) == (4, 1.0)
+    assert cells["all surely human"].texts == 4 + cells["sites"].texts + cells["brochures"].texts
+    assert "100.0% of recent pages" in report.warning
     assert any(row.startswith("| blogs | yes |") for row in said)

@@ -46,7 +46,7 @@ def _prose(document: str) -> list[str]:
 
 DETECTOR = LiteNgram.load()
 
-PINNED = ("904c6e35", -3.869758, 0.008483, 272)  # weights, margin, p(llm), tokens
+PINNED = ("bb896305", -3.636021, 0.004544, 272)  # weights, margin, p(llm), tokens
 GERMAN = (
     "Als wir am Abend in den Hafen kamen, war es schon dunkel, und der Mann, der uns hinüber bringen wollte, war "
     "nirgends zu sehen. Mein Bruder sagte, dass er in der Kneipe fragen will, und so setzte ich mich. "
@@ -127,9 +127,9 @@ def test_weights_and_reading_belong_together() -> None:
     assert (DETECTOR.weights.digest[:8], found.score, found.p_llm, found.tokens) == PINNED
 
 
-def test_only_the_first_700_words_are_read() -> None:
+def test_only_the_first_1000_words_are_read() -> None:
     """Text after the calibrated length has no effect."""
-    first, second = DETECTOR.score([PROSE * 17, PROSE * 17 + "Delve into the vibrant tapestry. " * 100])
+    first, second = DETECTOR.score([PROSE * 24, PROSE * 24 + "Delve into the vibrant tapestry. " * 100])
     assert first == second
 
 

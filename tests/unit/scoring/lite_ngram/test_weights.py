@@ -16,7 +16,7 @@ from scoring.lite_ngram.weights import MAGIC, RECIPE, Calibration, Header, pack,
 
 RANDOM = np.random.default_rng(7).normal(size=BUCKETS)
 QUANTISED, SCALE = quantise(RANDOM)
-HEADER = Header(RECIPE, SCALE, 0.25, Calibration(1.5, 0.5, 0.1, 0.2), 0.95)
+HEADER = Header(RECIPE, SCALE, 0.25, Calibration(1.5, 0.5, 0.1, 0.2), 0.95, 0.99)
 PACKED = pack(HEADER, QUANTISED)
 
 

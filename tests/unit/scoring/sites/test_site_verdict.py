@@ -13,8 +13,16 @@ from hypothesis import strategies as st
 
 from scoring.errors import BadParameters, NoSiteTest
 from scoring.interface import PageScore
-from scoring.sites.sprt import LITE_NGRAM_PARAMS, LOW_FPR_PARAMS, SiteTest, SprtParams, fewest_pages, params_for
-from tests.support.real_sites import LITE_WORLDS, beta_binomial, of_flags, run_sites
+from scoring.sites.sprt import (
+    LITE_CAREFUL_PARAMS,
+    LITE_NGRAM_PARAMS,
+    LOW_FPR_PARAMS,
+    SiteTest,
+    SprtParams,
+    fewest_pages,
+    params_for,
+)
+from tests.support.real_sites import CAREFUL_WORLD, LITE_WORLDS, beta_binomial, of_flags, run_sites
 
 FLAGS = st.lists(st.booleans(), max_size=60)
 DEFAULT = SiteTest(SprtParams())
@@ -159,16 +167,20 @@ def test_error_rates_hold_by_simulation(params: SprtParams) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("budget", [20, 40])
 @pytest.mark.parametrize("close_after_ms", [0, None])
-def test_the_built_in_detector_s_errors_hold_where_sites_scatter(budget: int, close_after_ms: int | None) -> None:
-    """For human sites of mean share .07, LLM sites of .80 and page correlation .1, errors are within alpha and beta.
+@pytest.mark.parametrize(
+    ("params", "world"), [(LITE_NGRAM_PARAMS, LITE_WORLDS[0][1:]), (LITE_CAREFUL_PARAMS, CAREFUL_WORLD)]
+)
+def test_the_built_in_detector_s_errors_hold_where_sites_scatter(
+    params: SprtParams, world: tuple[tuple[float, float], tuple[float, float]], budget: int, close_after_ms: int | None
+) -> None:
+    """Where sites scatter more than those measured, and their pages correlate, errors are within alpha and beta.
 
     4 of 4,000 human sites are expected at alpha, and three standard errors are allowed beyond that.
     """
-    sites, test = 4_000, SiteTest(LITE_NGRAM_PARAMS, close_after_ms)
-    (_, human, llm), *_ = LITE_WORLDS
-    alpha = LITE_NGRAM_PARAMS.alpha * sites
+    sites, test, (human, llm) = 4_000, SiteTest(params, close_after_ms), world
+    alpha = params.alpha * sites
     assert run_sites(test, beta_binomial(*human, budget), sites).verdicts["llm"] <= alpha + 3 * math.sqrt(alpha)
-    assert run_sites(test, beta_binomial(*llm, budget), sites).share("human") <= LITE_NGRAM_PARAMS.beta
+    assert run_sites(test, beta_binomial(*llm, budget), sites).share("human") <= params.beta
 
 
 @pytest.mark.parametrize(
@@ -194,6 +206,7 @@ def test_parameters_that_make_no_test_are_refused(wrong: dict[str, Any]) -> None
 
 def test_parameters_belong_to_the_detector() -> None:
     """lite-ngram has its own parameters, Binoculars those of its published threshold, others the defaults."""
+    assert params_for("lite-ngram/0a1b2c3d/careful") == LITE_CAREFUL_PARAMS
     assert params_for("lite-ngram/0a1b2c3d/p0.95") == params_for("lite-ngram") == LITE_NGRAM_PARAMS
     assert params_for(f"{PAIR}/accuracy") == params_for("binoculars") == params_for("mine/1") == SprtParams()
     assert params_for(f"{PAIR}/low-fpr") == LOW_FPR_PARAMS

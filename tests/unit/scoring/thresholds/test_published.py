@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scoring.detectors.registry import load_detectors, threshold_set_of
+from scoring.detectors.settings import ScoreSettings
 from scoring.errors import BadThresholds, UnknownThresholds
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.sites.sprt import SprtParams, fewest_pages
@@ -179,6 +181,23 @@ def test_lite_ngram_keeps_its_identity_and_takes_another_set() -> None:
     (flagged,) = other.score([PROSE * 6])
     assert other.identity == f"{base}/{strict.tag}" != own.identity
     assert flagged == msgspec.structs.replace(plain, flag=True)
+
+
+def test_lite_ngram_has_a_careful_set() -> None:
+    """`careful` comes with the weights: the same scores, fewer flags, another identity; a name it lacks is refused."""
+    own = LiteNgram.load()
+    (careful,) = load_detectors(ScoreSettings(thresholds={"lite-ngram": "careful"}))
+    assert isinstance(careful, LiteNgram)
+    assert careful.identity == own.identity.replace("/p0.95", "/careful")
+    assert careful.thresholds.threshold > own.thresholds.threshold
+    (named,) = load_detectors(ScoreSettings(thresholds={"lite-ngram": "p0.95"}))
+    assert named.identity == own.identity
+    settings = ScoreSettings(thresholds={"lite-ngram": "careful"})
+    assert threshold_set_of(settings, careful.identity) == careful.thresholds
+    with pytest.raises(UnknownThresholds, match=r"published are p0\.95, careful"):
+        load_detectors(ScoreSettings(thresholds={"lite-ngram": "low-fpr"}))
+    with pytest.raises(UnknownThresholds):  # scores of other weights have no such set here
+        threshold_set_of(settings, "lite-ngram/00000000/careful")
 
 
 def test_words_about_a_set_change_neither_its_digest_nor_an_older_one() -> None:
