@@ -64,7 +64,7 @@ def test_the_flagged_share_of_controls_is_a_gauge(log: MemoryLog) -> None:
     """It has the interval of `rate`; without a control page any more there is none."""
     metrics = Metrics()
     share = live_share(log, metrics)
-    controls = {"control_scored": 8, "control_flagged": 2}
+    controls: dict[str, Any] = {"control_scored": 8, "control_flagged": 2}
     log.append([row(f"c{n}", "human", scored=8, flagged=2, **controls) for n in range(6)])
     share.update_gauges()
     name = 'control_share{bound="%s",detector="x/1",ruleset="default",run="first"}'
