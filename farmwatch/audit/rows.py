@@ -48,7 +48,7 @@ _METHOD_FIELDS = _METHOD_NAME_FIELDS | {"verdict", "pages_used", "llr", "mixed",
 _AGE_FIELDS = frozenset({"control_scored", "control_flagged", "declared_scored", "declared_flagged"})
 _TURN_FIELDS = frozenset({"before_scored", "before_flagged", "since_scored", "since_flagged", "turn_p", "quarters"})
 _SCORES_FIELDS = _METHOD_FIELDS | {"scored", "abstained", "flagged", "through_segments"} | _AGE_FIELDS | _TURN_FIELDS
-_VERDICTS_FIELDS = _SCORES_FIELDS | {"pages", "articles", "dropped_by", "updated_at"}
+_VERDICTS_FIELDS = _SCORES_FIELDS | {"pages", "articles", "dropped_by", "signals", "updated_at"}
 _VERSION_FIELDS = frozenset({"ruleset", "digest", "epoch"})
 _TERM_FIELDS = frozenset({"term", "term_start", "term_end"})
 _NO_EVIDENCE = SiteVerdict(verdict=SiteClass.UNCLASSIFIABLE, pages_used=0, flagged=0, llr=0.0, pages=0)

@@ -34,6 +34,7 @@ from farmwatch.explain.report import flagged_above, windows_in_words
 from farmwatch.explain.rules import value_text
 from farmwatch.explain.segments import page_verdict
 from farmwatch.runs.comparison_words import points
+from farmwatch.share.signal_words import signal_words
 from farmwatch.share.site_lines import verdict_words
 from farmwatch.terminal.remedies import in_full
 from scoring.rates.site_rates import is_through_segments
@@ -341,6 +342,7 @@ def _environment(access: Access, console: Console) -> Environment:
         "code": _code,
         "counted": counted,
         "flagged_above": flagged_above,
+        "signal_words": signal_words,
         "windows_in_words": windows_in_words,
         "lasting": lasting,
         "percent": percent,

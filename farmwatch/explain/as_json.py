@@ -36,6 +36,7 @@ def as_json(page: PageExplanation) -> dict[str, Any]:
         "structure": structure_by_name(features.structure),
         "segments": None if features.segments is None else [of_kind._asdict() for of_kind in shown_segments(page)],
         "dates": msgspec.to_builtins(dates_line(features.dates)),
+        "signals": features.signals,
         "sentences": [sentence._asdict() for sentence in page.sentences],
         "template_lines": marked_lines(features.template_lines),
         "feature_epoch": features.epoch,

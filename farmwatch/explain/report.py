@@ -9,6 +9,7 @@ from farmwatch.explain.explanation import PageExplanation
 from farmwatch.explain.rules import put_rules, shortened, value_text
 from farmwatch.explain.segments import is_outlined, page_verdict, shown_segments
 from farmwatch.pipes.lines import structure_by_name
+from farmwatch.share.signal_words import signal_words
 from farmwatch.terminal.messages import put, put_table, put_wrapped
 from filters.duplicates.repeats import Repeats
 from filters.quality import names as quality_names
@@ -82,6 +83,7 @@ def show(page: PageExplanation, *, everything: bool = False) -> None:
         text_line(page),
         *_repeats_lines(page, everything=everything),
         score_line(page),
+        *_signal_lines(page),
     ):
         _print(line)
     if everything:
@@ -103,6 +105,11 @@ def dates_in_words(dates: PageDates) -> str:
 def _print(line: str) -> None:
     begins = len(line) - len(line.lstrip(" "))
     put_wrapped(one_line(line), " " * (begins + 2))
+
+
+def _signal_lines(page: PageExplanation) -> Iterator[str]:
+    if page.features.signals is not None:
+        yield f"signals: {signal_words(page.features.signals)}"
 
 
 def _segment_lines(page: PageExplanation) -> Iterator[str]:

@@ -108,6 +108,7 @@ class FeaturesLine(msgspec.Struct, kw_only=True):
     template_lines: list[int] = []
     segments: list[SegmentsLine] | None = None
     dates: DatesLine | None = None
+    signals: list[str] | None = None
     feature_epoch: str = ""
 
 
@@ -198,6 +199,7 @@ def _features_line(
             for of_kind in own_segments_of(measured, likeness, tokenizer)
         ],
         dates=dates_line(site_dates_of(measured, likeness)),
+        signals=measured.signals,
         feature_epoch=epoch,
     )
 
@@ -278,6 +280,7 @@ def features_of(line: FeaturesLine) -> Features:
         template_lines=_marks("template_lines", line.template_lines, line.text),
         segments=segments,
         dates=msgspec.convert(line.dates, PageDates, from_attributes=True) if line.dates else None,
+        signals=line.signals,
     )
 
 

@@ -106,6 +106,7 @@ SITE_COLUMNS: list[Column[ListedSite]] = [
         before_scored={"meaning": "scored texts from before ChatGPT (2022-11-30), by trusted days of publication"},
         since_scored={"meaning": "and since"},
         turn_p={"meaning": "how often chance would make the scores of these differ so much"},
+        signals={"meaning": "what pays for the site and what it is built with, with the number of pages"},
         pages_used={"meaning": "scored pages on which the verdict rests"},
         llr={"meaning": "their evidence, for llm above 0, for human below"},
     ),

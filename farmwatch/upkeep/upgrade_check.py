@@ -131,6 +131,7 @@ def measured_again(old: Features, new: PageMeasures, tokenizer: str) -> Features
         template_lines=template_lines,
         segments=segments,
         dates=new.dates,
+        signals=new.signals,
     )
 
 
@@ -151,6 +152,8 @@ def differing(old: Features, new: Features) -> Iterator[str]:
             yield name
     if old.dates is not None and _of_page(old.dates) != new.dates:
         yield "dates"
+    if old.signals is not None and old.signals != new.signals:
+        yield "signals"
     if old.segments is not None and old.segments != new.segments:
         yield "segments"
     for name in sorted({*old.measures, *new.measures}):

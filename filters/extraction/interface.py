@@ -48,7 +48,8 @@ class Extraction:
     `filters.structure.tag_paths`. `expected_f1`: of the text of the extractor `blocks`, also if another text was kept.
     `first_article`: probability that the first text of the extractor `auto` is an article, also if another text was
     kept. `quality`: of the text, if it was measured. `is_cut`: only the first part of the page was read. `records`:
-    posts, comments, teasers, … of the whole page. `dates`: all that the page states; None = it was not parsed.
+    posts, comments, teasers, … of the whole page. `dates`: all that the page states;
+    `signals`: see `filters.signals.page_signals`; None = it was not parsed.
     """
 
     text: str = ""
@@ -66,6 +67,7 @@ class Extraction:
     is_cut: bool = False
     records: Sequence[RecordTexts] = ()
     dates: Candidates | None = None
+    signals: list[str] | None = None
 
 
 Extractor = Callable[[str, Any], Extraction]

@@ -22,7 +22,7 @@ from filters.measure.golden import OUTPUTS, VERIFIED, golden_outputs
 from filters.settings import SITE_CAPS, MeasureSettings
 from stream.text.user_errors import FarmwatchError
 
-MEASURES_VERSION = 8
+MEASURES_VERSION = 9
 """Version of this package's code; raise it with every change of what features say of a page, and with a new part."""
 
 _SETTINGS = ("extractor", "max_html_bytes", "max_elements", "tokenizer")

@@ -90,6 +90,7 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
     from filters.extraction.pruning import prune
     from filters.measure.article_first import article_or_other
     from filters.segments.records import RecordTexts, records_of
+    from filters.signals.page_signals import signals_of
     from filters.structure.measures import by_tag, structure_measures
     from filters.structure.page_lines import (
         characters_of,
@@ -111,6 +112,7 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
     lines: set[str] = set()
     template = b""
     dates: Candidates | None = None
+    signals: list[str] | None = None
     records: Sequence[RecordTexts] = ()
     try:
         tree = parse(html)
@@ -122,6 +124,7 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
         of = by_tag(elements)
         structure = structure_measures(elements, of, visible, html, url)
         dates = candidates(elements, of, html, url)
+        signals = signals_of(of, url)
         characters = characters_of(marked)
         lines = page_lines(characters if visible is marked else characters_of(visible))
         template = template_sketch(elements)
@@ -143,5 +146,12 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings, url: st
     if extracted.text and not any(map(str.isalpha, extracted.text)):
         extracted = Extraction(error=ExtractError.NO_TEXT, tried=extracted.tried)
     return replace(
-        extracted, structure=structure, lines=lines, template=template, records=records, is_cut=is_cut, dates=dates
+        extracted,
+        structure=structure,
+        lines=lines,
+        template=template,
+        records=records,
+        is_cut=is_cut,
+        dates=dates,
+        signals=signals,
     )

@@ -80,6 +80,7 @@ class PageMeasures(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     template: bytes = b""  # sketch, see `filters.structure.tag_paths`
     segments: list[Segments] = []  # with the lines that earlier pages have
     dates: PageDates | None = None  # without the flag of a site; None = not parsed
+    signals: list[str] | None = None  # None = not parsed
 
     def chunks(self) -> Chunks:
         return Chunks(np.frombuffer(self.chunk_ids, "<u8"), np.frombuffer(self.chunk_lengths, "<u2"))
@@ -120,7 +121,8 @@ def measure(
         dates = dates_of(extracted.dates, day_at(fetched_at) if fetched_at else None)
     if extracted.error:
         text = "" if extracted.error == ExtractError.NO_TEXT else None
-        without = failed(url, extracted.error, extracted.tried, in_order(extracted.structure, text), dates)
+        structure = in_order(extracted.structure, text)
+        without = failed(url, extracted.error, extracted.tried, structure, dates, extracted.signals)
         without.measures["no_page"] = no_page
         without.measures.update(some)
         return without
@@ -172,6 +174,7 @@ def measure(
         template=extracted.template,
         segments=segments,
         dates=dates,
+        signals=extracted.signals,
     )
 
 
@@ -181,10 +184,13 @@ def failed(
     tried: tuple[str, ...] = (),
     structure: Sequence[float | None] = (),
     dates: PageDates | None = None,
+    signals: list[str] | None = None,
 ) -> PageMeasures:
     """The measures of a page without a main text."""
     of_url: dict[str, Measure] = {"url_path": url_path(url)}
-    return PageMeasures(error=str(error), tried=tried, measures=of_url, structure=list(structure), dates=dates)
+    return PageMeasures(
+        error=str(error), tried=tried, measures=of_url, structure=list(structure), dates=dates, signals=signals
+    )
 
 
 def url_path(url: str) -> str | None:

@@ -64,6 +64,7 @@ def judge_and_text(
         published=trusted.isoformat() if trusted else "",
         age=age_of(features.dates, features.fetched_at),
         dates=features.dates,
+        signals=features.signals or [],
     )
     return verdict, text
 

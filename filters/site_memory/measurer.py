@@ -46,6 +46,7 @@ def features_of(
         template_lines=likeness.template_lines,
         segments=own_segments_of(measured, likeness, tokenizer),
         dates=site_dates_of(measured, likeness),
+        signals=measured.signals,
     )
 
 

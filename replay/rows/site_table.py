@@ -105,7 +105,7 @@ def slim(row: SiteState) -> SiteState:
     """The row without the fields on which no share depends, for rows that stay in memory."""
     names = {name: intern(str(getattr(row, name))) for name in _INTERNED}
     lists = {"sources": list(map(intern, row.sources)), "queries": list(map(intern, row.queries))}
-    return msgspec.structs.replace(row, **names, **lists, days=[], dropped_by={}, quarters={}, llr=0.0)
+    return msgspec.structs.replace(row, **names, **lists, days=[], dropped_by={}, quarters={}, signals={}, llr=0.0)
 
 
 def compared_row(row: SiteState) -> SiteState:

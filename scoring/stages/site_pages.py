@@ -28,6 +28,7 @@ class JudgedPage(Record, frozen=True, kw_only=True):
     first_at: int
     published: str
     age: str
+    signals: list[str]
 
 
 class FirstArticle(msgspec.Struct, array_like=True, frozen=True):
@@ -53,6 +54,7 @@ class PageEntry(msgspec.Struct, array_like=True, frozen=True):
     by_segments: bool = False
     age: str = ""  # PageAge
     published: str = ""  # trusted day of publication
+    signals: list[str] = []
 
 
 class TextFlag(msgspec.Struct, array_like=True, frozen=True):

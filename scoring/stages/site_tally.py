@@ -41,6 +41,7 @@ from stream.text.times import DAY_MS
 
 MAX_QUERIES = 1000  # query ids of a site's row
 MAX_DAYS = 400  # days with a hit of a site's row: the newest
+MAX_SIGNALS = 200  # of a site's row: the most frequent
 SPARE_TEXTS = 256  # scores of a detector for texts without a page: more than arrive before their verdicts
 MAX_DETECTORS = 6  # whose scores are kept: the one in use, and those with the newest scores
 
@@ -131,6 +132,7 @@ class SiteTally(msgspec.Struct, array_like=True):
                 verdict.verdict == PageClass.SEGMENTS,
                 verdict.age,
                 verdict.published,
+                verdict.signals,
             )
         else:
             entry = msgspec.structs.replace(known, evidence=evidence)
@@ -302,6 +304,7 @@ class SiteTally(msgspec.Struct, array_like=True):
             declared_flagged=declared[True],
             **turn_of(dated)._asdict(),
             quarters=flags_of_quarters(dated),
+            signals=_signals(pages),
         )
 
 
@@ -317,6 +320,12 @@ def _dated(articles: Iterable[PageEntry], said: Mapping[str, TextFlag]) -> list[
         for day, of in scored
         if of.flag is not None and of.score is not None
     ]
+
+
+def _signals(pages: Sequence[PageEntry]) -> dict[str, int]:
+    """Signal -> pages with it; of a site with very many the most frequent ones."""
+    counts = Counter(signal for page in pages for signal in page.signals)
+    return dict(sorted(heapq.nsmallest(MAX_SIGNALS, counts.items(), key=lambda item: (-item[1], item[0]))))
 
 
 _ABSTAINED = TextFlag(None, None)

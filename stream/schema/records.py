@@ -103,6 +103,7 @@ class Features(Record, frozen=True, kw_only=True):
     template_lines: bytes = b""  # marks lines of `text`, see filters.duplicates.lines.pack_marks
     segments: list[Segments] | None = None  # None = of an older epoch
     dates: PageDates | None = None  # None = not parsed, or of an older epoch
+    signals: list[str] | None = None  # see `stream.schema.signals`, sorted; None as of dates
 
 
 class RuleOutcome(msgspec.Struct, array_like=True, frozen=True):
@@ -136,6 +137,7 @@ class Verdict(Record, frozen=True, kw_only=True):
     published: str = ""  # trusted day of publication, such as 2021-05-01; "" = none
     age: str = ""  # PageAge
     dates: PageDates | None = None  # as in Features
+    signals: list[str] = []  # of the page, as in Features
 
 
 class ScoreRequest(Record, frozen=True, kw_only=True):
@@ -219,6 +221,7 @@ class SiteState(Record, frozen=True, kw_only=True):
     since_flagged: int = 0
     turn_p: float | None = None  # of its test of a change; None: too few texts, or the flags did not change
     quarters: dict[str, list[int]] = {}  # quarter of publication, such as 2021-Q3 -> scored and flagged texts
+    signals: dict[str, int] = {}  # signal -> pages with it, sorted; see `stream.schema.signals`
 
 
 class Template(Record, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.crawl.orders import NotVisited
 from farmwatch.share.page_lines import PAGE_COLUMNS, page_lines
+from farmwatch.share.signal_words import signal_words
 from farmwatch.share.site_lines import ListedSite, site_fields, site_lines, verdict_words
 from farmwatch.tables.columns import fields_of
 from farmwatch.tables.listing import Listing
@@ -96,6 +97,8 @@ def _in_words(name: str, line: ListedSite | None) -> Iterator[str]:
     drops = f"; dropped by {dropped}" if dropped else ""
     through = f", {row.through_segments:,} through segments" if row.through_segments else ""
     yield f"  {counted(row.pages, 'page')}, {counted(row.articles, 'article')}{through}{drops}"
+    if row.signals:
+        yield f"  signals, by pages: {signal_words(row.signals, row.signals)}"
     if line.no_page:
         yield f"  no page: {line.no_page}"
     found = f"; best rank {row.best_rank}" if row.best_rank else ""

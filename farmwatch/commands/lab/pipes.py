@@ -22,8 +22,8 @@ def measure(files: Files = None, /, *, jobs: Jobs = 0, common: Configured = JUST
     Out: {url, site, page_id, text, extract: {path, error}, measures: {name: value}, quality: {text: {name: value}},
     structure: {name: value}, blocks: [[kind, characters, link characters, code characters]], template_lines: [number of
     a line of the text, from 0], segments: [{kind, path, texts, without: [number of a line], words, language,
-    language_probability, repetition}], dates, feature_epoch}. Pages of a site are taken in the order given, so measures
-    that compare them, template lines and segments are those of a live run.
+    language_probability, repetition}], dates, signals, feature_epoch}. Pages of a site are taken in the order given, so
+    measures that compare them, template lines and segments are those of a live run.
     """
     from farmwatch.pipes.lines import measure_lines
 

@@ -103,6 +103,7 @@ def page(
     first_at: int = 0,
     age: str = "",
     published: str = "",
+    signals: Sequence[str] = (),
 ) -> Verdict:
     """A verdict on page `number`, fetched at `visit`, by the ruleset with the digest `rules`."""
     return Verdict(
@@ -119,6 +120,7 @@ def page(
         first_at=first_at,
         age=age,
         published=published,
+        signals=list(signals),
     )
 
 

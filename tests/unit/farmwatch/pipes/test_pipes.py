@@ -46,7 +46,8 @@ def test_measure_has_the_names_of_the_spec(farmwatch: Runner, tmp_path: Path) ->
     """A line has url, site, page_id, text, extract, measures, quality and so on, and values."""
     (line,) = farmwatch("lab", "measure", "-j", "1", _write(tmp_path, _page("/x?b=1", _SHORT))).lines
     names = (
-        "url site page_id text extract measures quality structure blocks template_lines segments dates feature_epoch"
+        "url site page_id text extract measures quality structure blocks template_lines segments dates signals"
+        " feature_epoch"
     )
     assert list(line) == names.split()
     assert list(line["structure"]) == [*structure_names.MEASURES]

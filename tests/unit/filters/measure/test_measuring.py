@@ -67,7 +67,7 @@ def test_measures_of_an_article(article: str) -> None:
 def test_another_set_of_measures_is_another_epoch() -> None:
     """All measure names are pinned to MEASURES_VERSION: a new measure raises it, so that pages are measured again."""
     names = " ".join([*sorted(PAGE_MEASURES), *MEASURES, *structure_names.MEASURES])
-    assert {MEASURES_VERSION: hashlib.sha256(names.encode()).hexdigest()[:16]} == {8: "6122ccfa2f6b18f5"}
+    assert {MEASURES_VERSION: hashlib.sha256(names.encode()).hexdigest()[:16]} == {9: "6122ccfa2f6b18f5"}
 
 
 def test_measuring_is_a_function_of_the_page(article: str) -> None:

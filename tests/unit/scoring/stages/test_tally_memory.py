@@ -48,7 +48,7 @@ def test_a_tally_is_stored_as_before() -> None:
     ]
     data = msgspec.msgpack.encode(stored)
     tally = SiteTally.load(data, 90 * DAY_MS)
-    stored[4] = {"p1": [*entry[:-1], [*evidence, False], False, "", ""]}
+    stored[4] = {"p1": [*entry[:-1], [*evidence, False], False, "", "", []]}
     assert msgspec.msgpack.decode(tally.dump(), strict=False)[: len(stored)] == stored
     assert (tally.term, tally.earlier) == (0, {})
     assert (tally.pages["p1"].evidence, tally.scores[DETECTOR]["t1"].score) == (
@@ -92,14 +92,15 @@ def test_days_with_a_hit_are_kept() -> None:
 
 TEXT = st.text(max_size=3)
 OUTCOMES = st.builds(RuleOutcome, TEXT, st.none() | st.floats(allow_nan=False) | TEXT, TEXT, st.none(), TEXT)
-UNREAD = ("failed", "rules", "judged_at", "run")
+UNREAD = ("failed", "rules", "judged_at", "run", "dates")
 TAKEN = [name for name in JudgedPage.__struct_fields__ if name not in UNREAD]
 
 
 @given(
     st.builds(
         Verdict,
-        **{name: TEXT for name in TAKEN[1:] if not name.endswith("_at")},
+        **{name: TEXT for name in TAKEN[1:-1] if not name.endswith("_at")},
+        signals=st.lists(TEXT, max_size=2),
         failed=st.lists(TEXT, max_size=2),
         rules=st.lists(OUTCOMES, max_size=2),
         fetched_at=st.integers(0, 2**50),

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from scoring.sites.settings import TallySettings
+from scoring.stages.site_tally import MAX_SIGNALS
 from stream.schema.records import Record
 from tests.support.logs.tally_desk import DAY_MS, DETECTOR, FALCON, SPRT, Desk, hit, page, score, site_of
 
@@ -87,6 +88,17 @@ def test_a_followed_site_with_dates_on_both_sides_is_decided_with_enough_article
         assert (desk.row.verdict, bool(desk.decisions)) == ("llm", stopped)
     desk = Desk(sprt=SPRT, enough_articles=10, follows=True).feed(*both, *dated("xx", "2024-05-02", 8))
     assert [decision.reason for decision in desk.decisions] == ["decided_llm"]
+
+
+def test_a_row_unites_the_signals_of_its_pages() -> None:
+    """With the number of pages, of the newest fetch of each, articles or not, whatever the order; a bounded number."""
+    pages = [page(1, signals=["ads:gam", "cms:wordpress"]), page(2, signals=["ads:gam"], article=False), page(3)]
+    for records in (pages, pages[::-1]):
+        assert list(Desk().feed(*records).row.signals.items()) == [("ads:gam", 2), ("cms:wordpress", 1)]
+    assert Desk().feed(*pages, page(1, visit=2)).row.signals == {"ads:gam": 1}
+    many = Desk().feed(page(1, signals=[f"cms:{i:03}" for i in range(300)]), page(2, signals=["cms:299"])).row.signals
+    assert len(many) == MAX_SIGNALS
+    assert many["cms:299"] == 2
 
 
 def test_a_row_is_emitted_only_when_it_differs() -> None:

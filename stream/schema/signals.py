@@ -1,0 +1,32 @@
+"""The names of a page's signals: `kind:name`, such as `ads:adsense`, or `kind:name:id` for an id of an account."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+
+class SignalKind(StrEnum):
+    """The kinds of signals, in the order in which people read them."""
+
+    ADS = "ads"  # of a network that pays the publisher; not the advertiser's own measuring
+    AFFILIATE = "affiliate"  # a link or script that pays for sales; of a shop only with the publisher's tag
+    ANALYTICS = "analytics"
+    VERIFICATION = "verification"  # by which a search engine knows the owner
+    CMS = "cms"
+    THEME = "theme"
+    SEO = "seo"  # a plugin
+    BUILDER = "builder"
+
+
+MONETISED = (SignalKind.ADS, SignalKind.AFFILIATE)
+
+
+def kind_of_signal(signal: str) -> str:
+    """The kind: a SignalKind, or that of a newer farmwatch."""
+    return signal.partition(":")[0]
+
+
+def is_monetised(signals: Iterable[str]) -> bool:
+    """Whether a page or site earns by ads or by affiliate links."""
+    return any(kind_of_signal(signal) in MONETISED for signal in signals)
