@@ -74,6 +74,8 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     bound_low: float | None = None  # the share of all sites if none of those without a scored article were LLM sites
     bound_high: float | None = None  # and if all of them were
     not_judged: dict[str, int] = msgspec.field(default_factory=dict)  # reason for no scored article -> sites
+    not_judged_bounds: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict)
+    """Reason -> the bounds over the sites with a scored article and those of this reason."""
     canary_remark: Remark | None = None  # of the canaries; among the judged remarks of all sites
     expired: int = 0  # of all sites, those with an expired verdict
     through_segments: int = 0  # of the sites with a scored article: none of their articles is one as a whole page
@@ -139,11 +141,12 @@ def _line(group: str, members: Sequence[SiteState], whole: _Whole, query: RateQu
     judged = rate_of(members, correction.errors, query.settings.confidence)
     if correction.remark is not None and not query.by:
         judged = msgspec.structs.replace(judged, remarks=(*judged.remarks, correction.remark))
+    not_judged = _not_judged(members, query.no_page)
     bound_low = bound_high = None
+    bounds: dict[str, tuple[float, float]] = {}
     if query.definition == SITES and share.low is not None and share.high is not None:
-        # worst cases (Manski, Partial Identification of Probability Distributions, 2003), with the share's interval
-        scored = share.scored_sites / judged.sites
-        bound_low, bound_high = round(share.low * scored, 9), round(1 - (1 - share.high) * scored, 9)
+        bound_low, bound_high = _bounds(share, judged.sites)
+        bounds = {reason: _bounds(share, share.scored_sites + sites) for reason, sites in not_judged.items()}
     return RateLine.of(
         judged,
         share,
@@ -157,13 +160,24 @@ def _line(group: str, members: Sequence[SiteState], whole: _Whole, query: RateQu
         definition=query.definition,
         bound_low=bound_low,
         bound_high=bound_high,
-        not_judged=_not_judged(members, query.no_page),
+        not_judged=not_judged,
+        not_judged_bounds=bounds,
         canary_remark=correction.remark,
         expired=sum(map(is_too_old, members)),
         through_segments=sum(is_through_segments(row.scored, row.through_segments) for row in members),
         controls=count_controls(members),
         declared=count_declared(members),
     )
+
+
+def _bounds(share: DirectShare, sites: int) -> tuple[float, float]:
+    """The interval's ends over so many sites, if none or all of those without a scored article were LLM sites.
+
+    These are the worst cases of Manski (Partial Identification of Probability Distributions, 2003).
+    """
+    assert share.low is not None and share.high is not None, "it has an interval"
+    scored = share.scored_sites / sites
+    return round(share.low * scored, 9), round(1 - (1 - share.high) * scored, 9)
 
 
 def fits_of(rows: Sequence[SiteState], settings: RateSettings, now_ms: int) -> Iterator[tuple[list[SiteState], Fit]]:

@@ -235,6 +235,9 @@ def _put_line(line: RateLine, *, of_visitors: bool, verbose: bool) -> None:
     said = [f"not judged: {_not_judged(line)}"]
     if verbose and line.bound_low is not None and line.bound_high is not None:
         said.append(f"bounds over all sites, judged or not: {line.bound_low:.1%} to {line.bound_high:.1%}")
+        wide = max(map(len, line.not_judged_bounds), default=0)
+        for reason, (low, high) in line.not_judged_bounds.items():
+            said.append(f"  {reason:<{wide}}  {line.not_judged[reason]:>6,}  {low:.1%} to {high:.1%} with them")
     if verbose and line.preferring:
         said.append(f"{counted(line.preferring, 'site')} of the crawl with a preference on the use by AI")
     said.append(f"decided one by one: {line.llm:,} llm, {line.human:,} human; {line.open_of_scored:,} open")

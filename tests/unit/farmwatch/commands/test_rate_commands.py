@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -23,7 +24,7 @@ from stream.schema.topics import CONTROL, SITE_TERMS, SITES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import DETECTOR, SITE, Runner, StandInDetector
 from tests.support.logs.term_rows import DAY_MS, term_row
-from tests.support.web.console_browser import answer_with
+from tests.support.web.console_browser import answer_with, visited
 
 pytestmark = pytest.mark.usefixtures("no_weights")
 
@@ -153,6 +154,27 @@ def test_the_default_output_is_six_short_lines(
     everything = farmwatch("rate", "--verbose", "--log", url)
     assert load_ruleset("default").digest in everything.out and "Measured on" in everything.err
     assert len(everything.out.splitlines()) > len(ran.out.splitlines())
+
+
+def test_what_is_not_judged_is_a_table_of_reasons_with_bounds(farmwatch: Runner, tmp_path: Path) -> None:
+    """Each reason has its sites, and how low and high the share would be with them, in the output and the console."""
+    url = f"sqlite:{tmp_path / 'reasons'}"
+    farmwatch("log", "topics", "--create", "--log", url)
+    rows = [row(f"s{n}.example", "human", scored=12, pages=12, queries=[f"q{n}"]) for n in range(60)]
+    rows += [row(f"d{n}.example", "unclassifiable", scored=0, pages=3, dropped_by={"language": 3}) for n in range(20)]
+    rows += [row(f"e{n}.example", "unclassifiable", scored=0, pages=0) for n in range(5)]
+    put(url, *rows)
+    (line,) = farmwatch("rate", "--json", "--log", url).lines
+    assert list(line["not_judged"].values()) == [20, 5]
+    out = farmwatch("rate", "--verbose", "--log", url).out.splitlines()
+    table = [text.split() for text in out if text.endswith("with them")]
+    assert [int(cells[-6]) for cells in table] == [20, 5]
+    for cells, (low, high) in zip(table, line["not_judged_bounds"].values(), strict=True):
+        assert (cells[-5], cells[-3]) == (f"{low:.1%}", f"{high:.1%}")
+        assert line["bound_low"] <= low <= line["low"] and line["high"] < high < line["bound_high"]
+    (page,) = visited(url, tmp_path, "/answer")
+    shown = re.sub(r"<[^>]+>", " ", page.text[page.text.index("The share with the sites of one reason") :])
+    assert "another language 20" in " ".join(shown.split()) and "all of these 25" in " ".join(shown.split())
 
 
 def test_a_share_of_visitors_text_says_so(farmwatch: Runner, tmp_path: Path) -> None:

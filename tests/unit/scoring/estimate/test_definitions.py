@@ -196,5 +196,9 @@ def test_the_bounds_hold_whatever_those_not_judged_are() -> None:
     assert line.low is not None and line.high is not None
     assert line.bound_low == pytest.approx(line.low * 60 / 100)
     assert line.bound_high == pytest.approx((line.high * 60 + 40) / 100)
-    assert line_of(rows, "results").bound_low is None
+    for reason, sites in line.not_judged.items():
+        low, high = line.not_judged_bounds[reason]
+        assert low == pytest.approx(line.low * 60 / (60 + sites))
+        assert high == pytest.approx((line.high * 60 + sites) / (60 + sites))
+    assert line_of(rows, "results").bound_low is None and line_of(rows, "results").not_judged_bounds == {}
     assert line_of([]).bound_low is None
