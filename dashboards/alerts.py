@@ -155,6 +155,10 @@ ALERTS = (
     Alert("CanariesDegraded", "warning", 'min by (kind) (farmwatch_canary_share{kind=~"site_tpr|kept_.*"})', "<", 0.5,
           "@1h", "Canaries are dropped or missed",
           "{{ $labels.kind }} of the canaries is {{ $value | humanizePercentage }}, less than 50%.", "missed"),
+    Alert("ControlsFlagged", "warning", 'max by (run, detector) (farmwatch_control_share{bound="low"} @live)', ">", 0.1,
+          "@1h", "The detector flags human pages of these sites",
+          "At least {{ $value | humanizePercentage }} of the control pages of run {{ $labels.run }} are flagged by"
+          " {{ $labels.detector }}, more than the 10% that a human site may have."),
     Alert("ScorerDeviceErrors", "warning",
           'sum by (kind) (increase(farmwatch_score_device_errors_total{kind!="oom"}[@1h]))', ">", 0, "@0s",
           "The scoring device fails",

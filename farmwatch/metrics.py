@@ -58,6 +58,11 @@ DETECTORS_GAP = gauge(
     " flagged articles of a site beside what known sites explain (kind flags); above 0 the two part.",
     ("run", "ruleset", "detector", "kind"),
 )
+CONTROL_SHARE = gauge(
+    "control_share",
+    "Flagged share of control pages, surely human by their dates, with its interval (low, high).",
+    ("run", "ruleset", "detector", "bound"),
+)
 FARM_RATE = gauge(
     "farm_rate",
     "Share of llm verdicts among these sites that are classifiable; `share` will take its place.",

@@ -39,6 +39,7 @@ BUSY = 0.05  # largest CPU share of a job: with a million sites, the gauges take
 _GAUGES = (
     *(gauges.SITES, gauges.SITES_EXPIRED, gauges.SHARE, gauges.SHARE_SITES, gauges.SHARE_CHANGED, gauges.FARM_RATE),
     gauges.DETECTORS_GAP,
+    gauges.CONTROL_SHARE,
 )
 _RANKS = 5  # shared templates with a gauge
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")
@@ -154,6 +155,11 @@ class LiveShare:
             changed = float(line.change is not None)
             self.metrics.set(gauges.SITES_EXPIRED, line.expired, run=line.run, ruleset=ruleset)
             self.metrics.set(gauges.SHARE_CHANGED, changed, run=line.run, ruleset=ruleset, detector=line.detector)
+            controls = line.controls
+            bounds = {"low": controls.low, "point": controls.share, "high": controls.high} if controls else {}
+            for bound, share in bounds.items():
+                labels = {"run": line.run, "ruleset": ruleset, "detector": line.detector}
+                self.metrics.set(gauges.CONTROL_SHARE, share, **labels, bound=bound)
             for verdict in SiteClass:
                 self.metrics.set(gauges.SITES, getattr(line, verdict), run=line.run, ruleset=ruleset, verdict=verdict)
 

@@ -16,6 +16,7 @@ import msgspec
 
 from replay.rows.site_columns import SiteColumns
 from replay.runs.lookup import names_to_read
+from scoring.estimate.operators import accounts_of
 from scoring.rates.canary import is_canary
 from stream.log.contract import At, Log, Message
 from stream.log.errors import BadRecord
@@ -105,7 +106,9 @@ def slim(row: SiteState) -> SiteState:
     """The row without the fields on which no share depends, for rows that stay in memory."""
     names = {name: intern(str(getattr(row, name))) for name in _INTERNED}
     lists = {"sources": list(map(intern, row.sources)), "queries": list(map(intern, row.queries))}
-    return msgspec.structs.replace(row, **names, **lists, days=[], dropped_by={}, quarters={}, signals={}, llr=0.0)
+    return msgspec.structs.replace(
+        row, **names, **lists, days=[], dropped_by={}, quarters={}, llr=0.0, signals=accounts_of(row.signals)
+    )
 
 
 def compared_row(row: SiteState) -> SiteState:

@@ -6,9 +6,9 @@ unequal clusters, CR3 of Bell and McCaffrey, Survey Methodology 28, 2002). Of fe
 Student's t takes the place of the normal quantile, with as many degrees of freedom as the moves of the clusters show
 (at most one less than clusters). The ratio to the variance over single sites is the design effect.
 
-Clusters are registrable domains and queries: a site of several queries is of the first by name. Variances of both are
-added, less that of both together (Cameron, Gelbach and Miller, Robust inference with multiway clustering, Journal of
-Business and Economic Statistics 29, 2011).
+Clusters are registrable domains, those of an operator (`scoring.estimate.operators`) together, and queries: a site of
+several queries is of the first by name. Variances of both are added, less that of both together (Cameron, Gelbach and
+Miller, Robust inference with multiway clustering, Journal of Business and Economic Statistics 29, 2011).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import xxhash
 from scoring.estimate.definitions import DOMAINS, RANKED_RESULTS, RESULTS
 from scoring.estimate.fit import CellCounts
 from scoring.estimate.intervals import Z95
+from scoring.estimate.operators import SiteAccounts, operators_of
 from scoring.statistics.shares import quantile_of_sum
 from stream.schema.records import SiteState
 from stream.text.registrable_domain import registrable_domain
@@ -83,6 +84,15 @@ def _domains(rows: Sequence[SiteState]) -> _Codes:
     return _numbered(_digests(domain or str(number) for number, domain in enumerate(names)))
 
 
+def _operators(rows: Sequence[SiteState]) -> _Codes:
+    """The number of each site's operator, else of its domain."""
+    if not any(row.signals for row in rows):
+        return _domains(rows)
+    names = list(domains_of(lambda: (row.site for row in rows)))
+    of = operators_of(SiteAccounts(row.site, name, row.signals) for row, name in zip(rows, names, strict=True) if name)
+    return _numbered(_digests(of.get(name, name) or str(number) for number, name in enumerate(names)))
+
+
 def _end(site: str) -> str:
     return ".".join(site.rsplit(".", 2)[-2:])
 
@@ -102,7 +112,7 @@ def agreement(sites: WeightedSites, moves: npt.NDArray[np.float64]) -> Agreement
     alone = float(moves @ moves)
     if not alone:
         return Agreement(1.0)
-    domains = _domains(rows)
+    domains = _operators(rows)
     spreads = {"registrable domains": _Spread.of(moves, weights, domains)}
     if not of_one_query(rows):  # the share is of its results
         first = (row.queries[0] if row.queries else f"\n{domain}" for row, domain in zip(rows, domains, strict=True))

@@ -23,4 +23,10 @@ def registrable_domain(host: str) -> str:
     return domain or host
 
 
+@lru_cache(_HOSTS)
+def is_public_suffix(host: str) -> bool:
+    """Whether anyone may register below this host, as of a platform such as `blogspot.com`; also a single label."""
+    return "." in host and not host.rpartition(".")[2].isdigit() and _suffixes().privatesuffix(host) is None
+
+
 _suffixes = cache(PublicSuffixList)  # the list that is part of the package, read on first use

@@ -11,9 +11,9 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.error import HTTPError
 
@@ -24,11 +24,12 @@ from farmwatch.__main__ import run as run_command
 from farmwatch.crawl.append_hits import append_files
 from farmwatch.demo.demo_web import DemoWeb, build_demo_web
 from farmwatch.demo.human_pages import human_pages
-from farmwatch.demo.server import LoopbackWeb
+from farmwatch.demo.server import LoopbackWeb, Response
 from farmwatch.demo.site_pages import llm_articles
 from stream.log.contract import Output
 from stream.schema.roles import Role
 from stream.schema.topics import HITS
+from stream.schema.vocabulary import Truth
 from tests.ops.servers import Alertmanager, Prometheus
 from tests.support.paths import ROOT
 from tests.support.processes.farm import QUICK, Farm
@@ -89,6 +90,19 @@ def canary_file(folder: Path, *, swapped: bool = False) -> Path:
     return file
 
 
+def dated_2021(site: Mapping[str, Response]) -> Mapping[str, Response]:
+    """A site whose articles were published and last changed in 2021: control pages."""
+    said = re.compile(rb'(<meta property="article:)published_time(" content=")[^"]+(">)')
+    both = rb"\1published_time\g<2>2021-05-04\3\1modified_time\g<2>2021-05-04\3"
+
+    class Dated(dict[str, Response]):
+        def __missing__(self, path: str) -> Response:
+            answer = site[path]
+            return replace(answer, body=said.sub(both, answer.body))
+
+    return Dated()
+
+
 def settings(folder: Path) -> dict[str, str]:
     """Settings of a farm with quick metrics."""
     return {
@@ -145,7 +159,9 @@ def real_run(folder: Path) -> Iterator[RealRun]:
     queries = folder / "queries"
     queries.write_text("garden\n")
     with ExitStack() as held:
-        web = held.enter_context(LoopbackWeb(demo.hosts))
+        people = [host for host, truth in demo.truth.items() if truth == Truth.HUMAN]
+        of_2021 = {host: dated_2021(demo.hosts[host]) for host in people}
+        web = held.enter_context(LoopbackWeb({**demo.hosts, **of_2021}))
         engine = held.enter_context(Engine(lambda _: says(SEARXNG)))
         own = {
             **settings(folder),
@@ -173,6 +189,7 @@ def real_run(folder: Path) -> Iterator[RealRun]:
         run.until("farmwatch_role_restarts_total > 0")
         run.until('farmwatch_share{bound="point",source!="all"}')
         run.until('farmwatch_canary_share{kind="site_tpr"}')
+        run.until('farmwatch_control_share{bound="low"}')
         for alert in ALERTS:
             if "offset" in alert.signal:  # values compared with a day ago exist for that long
                 run.until(PACE.query(alert.signal))

@@ -18,6 +18,7 @@ from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Hit, Page, Record, decode
+from stream.schema.topics import PAGES
 from tests.support.limits import with_limits
 
 _BASE = CrawlSettings(contact="https://crawler.example/about")
@@ -142,7 +143,8 @@ class Driver:
             return
         for partition, context in contexts.items():
             self.store.states[partition].apply(states[partition].changes())
-            self.store.pages += [decode(Page, output.value or b"") for output in context.outputs]
+            pages = [output for output in context.outputs if output.topic == PAGES]
+            self.store.pages += [decode(Page, output.value or b"") for output in pages]
         self.stage.committed()
         meter.apply(self.metrics)
 
