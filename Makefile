@@ -43,7 +43,7 @@ style: $(STAMP)
 bench: $(PEERS) $(BROKER)            ## measures beside the named peers; prints ratios, asserts nothing
 	for bench in tests/bench/bench_*.py; do $(BIN)/python -m tests.bench.$$(basename $$bench .py) || exit 1; done
 
-gpu: card $(STAMP)                   ## the pair engine on this machine's NVIDIA card, random weights; figures also in gpu-figures.json
+gpu: card $(STAMP)                   ## a pair and an encoder on this machine's NVIDIA card, random weights; figures also in gpu-figures.json
 	$(BIN)/python -m tests.bench.pair_bench --out gpu-figures.json
 
 card:

@@ -61,24 +61,33 @@ def model_of(layers: int, words: int = WORDS) -> Any:
     return kind.from_config(config).eval().requires_grad_(False)
 
 
-def one_side(threads: int, count: int, layers: int) -> dict[str, float]:
-    """Measure in this process."""
+def engine_of(layers: int, device: str, dtype: Any) -> tuple[Any, int]:
+    """The engine on a model of random weights, and the number of these."""
     import torch
 
     from scoring.encoder.disentangled import speed_up_attention
     from scoring.encoder.engine import EncoderEngine
     from scoring.encoder.model import EncoderModel, window_logits
     from scoring.encoder.settings import EncoderSettings
-    from scoring.engine.linears import onednn_linear, onednn_multiplies, widen_linears
+    from scoring.engine.linears import widen_linears
 
-    torch.set_num_threads(threads)
-    model = model_of(layers)
+    model = model_of(layers).to(device, dtype)
     parameters = sum(tensor.numel() for tensor in model.parameters())
     widen_linears(model)
     speed_up_attention(model)
-    head = [torch.randn(1, WIDTH), torch.zeros(1)]
-    loaded: Any = EncoderModel(partial(window_logits, model, head, 0), None, WORDS, 0, torch.device("cpu"))  # type: ignore[arg-type]
-    engine = EncoderEngine(loaded, EncoderSettings(model="random"), reload=lambda: loaded)
+    head = [torch.randn(1, WIDTH).to(device, dtype), torch.zeros(1).to(device, dtype)]
+    loaded: Any = EncoderModel(partial(window_logits, model, head, 0), None, WORDS, 0, torch.device(device))  # type: ignore[arg-type]
+    return EncoderEngine(loaded, EncoderSettings(model="random", device=device), reload=lambda: loaded), parameters
+
+
+def one_side(threads: int, count: int, layers: int) -> dict[str, float]:
+    """Measure in this process."""
+    import torch
+
+    from scoring.engine.linears import onednn_linear, onednn_multiplies
+
+    torch.set_num_threads(threads)
+    engine, parameters = engine_of(layers, "cpu", torch.float32)
 
     left, right = torch.randn(2048, WIDTH), torch.randn(INNER, WIDTH)
 

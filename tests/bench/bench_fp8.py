@@ -92,17 +92,17 @@ def compare(name: str, models: Sequence[Any], documents: Documents) -> None:
             )
 
 
-def scores_of(models: Sequence[Any], form: str, documents: Documents) -> Scores:
+def scores_of(models: Sequence[Any], form: str, documents: Documents, device: str = "cpu") -> Scores:
     """Scores of the pair in a number format; the heads of fp8 are bfloat16."""
     dtype = torch.float32 if form == "float32" else torch.bfloat16
     made = []
     for name, model in zip(("observer", "performer"), models, strict=True):
-        own = copy.deepcopy(model).to(dtype)
+        own = copy.deepcopy(model).to(device, dtype)
         if form == "fp8":
             shrink_linears(own.base_model)
         made.append(LanguageModel(name, fast_body(own.base_model), Head(own.get_output_embeddings().weight)))
-    pair = PairModels(made[0], made[1], None, -1, torch.device("cpu"))
-    engine = PairEngine(pair, PairSettings(device="cpu", max_tokens=LONGEST, min_tokens=2))
+    pair = PairModels(made[0], made[1], None, -1, torch.device(device))
+    engine = PairEngine(pair, PairSettings(device=device, max_tokens=LONGEST, min_tokens=2))
     read = [result for result in engine.read_ids(documents) if isinstance(result, PairReading)]
     engine.close()
     return np.array([(result.binoculars, result.fast_detectgpt) for result in read])

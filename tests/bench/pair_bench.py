@@ -4,7 +4,8 @@
 
 It builds a pair of the shape of Falcon-7B with random weights on the card, measures the card's own limit (a large
 bfloat16 product), and sets beside it: the engine at 512 tokens and on mixed lengths, the loop of whole logit tensors,
-memory by token budget, the Triton kernel beside chunked torch, scores beside the loop's, and where the time goes.
+memory by token budget, the Triton kernel beside chunked torch, scores beside those of the loop in float64, those in
+FP8 beside a CPU's, where the time goes, and an encoder of the shape of DeBERTa-v3-large.
 Random weights cost what trained ones do; the scores mean nothing, but both sides must give the same.
 `--tiny` runs all of it on a CPU with a small shape, to see that it runs. Without a card it ends with status 3.
 """
@@ -29,7 +30,7 @@ def run(plan: Plan, say: Callable[[str], object]) -> Table:
     started = time.perf_counter()
     bench = Bench(plan)
     tables: Table = {"shape": plan.shape._asdict() | {"tokens": plan.tokens, "batch_tokens": plan.budget}}
-    for name in ("machine", "throughput", "equality", "memory", "profile"):
+    for name in ("machine", "throughput", "equality", "fp8_equality", "memory", "profile", "encoder"):
         tables[name] = attempt(getattr(bench, name))
         say(f"\n{name}\n" + "\n".join(_lines(tables[name])))
     tables["seconds"] = time.perf_counter() - started

@@ -6,7 +6,8 @@ models of transformers, as the authors' code does. It also counts the floating-p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -21,11 +22,11 @@ class ReferenceScores(NamedTuple):
 
 @torch.inference_mode()
 def reference_loop(
-    observer: Any, performer: Any, documents: Iterable[Sequence[int]], *, both: bool = False, widen: bool = False
+    observer: Any, performer: Any, documents: Iterable[Sequence[int]], *, both: bool = False
 ) -> list[ReferenceScores]:
     """Scores of each document by two models of transformers (AutoModelForCausalLM) on one device.
 
-    `both` adds Fast-DetectGPT. `widen` converts logits to fp32 before the sums; the authors keep the models' dtype.
+    `both` adds Fast-DetectGPT. Logits keep the models' number format, as the authors have it.
     """
     scores = []
     for document in documents:
@@ -33,8 +34,6 @@ def reference_loop(
         mask = torch.ones_like(ids)
         p = observer(input_ids=ids, attention_mask=mask, use_cache=False).logits
         q = performer(input_ids=ids, attention_mask=mask, use_cache=False).logits
-        if widen:
-            p, q = p.float(), q.float()
         crossed = functional.cross_entropy(q[0], functional.softmax(p[0], dim=-1), reduction="none").mean()
         surprise = functional.cross_entropy(q[:, :-1].transpose(1, 2), ids[:, 1:], reduction="none").mean()
         detect = float(_fast_detectgpt(p[:, :-1], q[:, :-1], ids[:, 1:])) if both else None
@@ -49,6 +48,23 @@ def _fast_detectgpt(p: Tensor, q: Tensor, labels: Tensor) -> Tensor:
     mean = (weights * log_q).sum(-1)
     variance = (weights * log_q.square()).sum(-1) - mean.square()
     return (said.sum(-1) - mean.sum(-1)) / variance.sum(-1).sqrt()
+
+
+@contextmanager
+def in_float64(model: Any) -> Iterator[None]:
+    """Run `model` in float64: each layer is widened while it works, so that a large model needs no second copy.
+
+    Weights are the same afterwards. The angles of rotary embeddings stay float32, as transformers computes them.
+    """
+    dtype = model.dtype
+    layers = [layer for layer in model.modules() if next(layer.parameters(recurse=False), None) is not None]
+    hooks = [layer.register_forward_pre_hook(lambda of, _: of.double() and None) for layer in layers]
+    hooks += [layer.register_forward_hook(lambda of, *_: of.to(dtype) and None) for layer in layers]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 class FalconShape(NamedTuple):

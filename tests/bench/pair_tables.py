@@ -34,6 +34,7 @@ class Plan(NamedTuple):
     tokens: int  # of a full document
     documents: int  # of the engine, per measurement
     looped: int  # of the loop, per measurement
+    exact: int  # of the loop in float64
     budget: int  # tokens per batch
     budgets: Sequence[int]
     square: int  # side of the product that gives the limit
@@ -47,9 +48,9 @@ def plan_of(*, tiny: bool) -> Plan:
 
     if tiny:
         shape = FalconShape(hidden=64, layers=2, heads=4, words=512)
-        return Plan("cpu", "float32", shape, 64, 12, 4, 256, (128, 512), 256, 1, 1e-4)
+        return Plan("cpu", "float32", shape, 64, 12, 4, 4, 256, (128, 512), 256, 1, 1e-4)
     budgets = (4_096, 8_192, 16_384, 32_768, 65_536)
-    return Plan("cuda", "bfloat16", FalconShape(), 512, 128, 24, 16_384, budgets, 8_192, 2, 0.01)
+    return Plan("cuda", "bfloat16", FalconShape(), 512, 128, 24, 6, 16_384, budgets, 8_192, 2, 0.01)
 
 
 class Bench:
@@ -154,11 +155,11 @@ class Bench:
             "limit_measured_by": f"a product of {side} x {side}",
         }
 
-    def _loop(self, documents: Documents, *, both: bool = False, widen: bool = False) -> list[ReferenceScores]:
+    def _loop(self, documents: Documents, *, both: bool = False) -> list[ReferenceScores]:
         from tests.bench.pair_reference import reference_loop
 
         observer, performer = self.models
-        return reference_loop(observer, performer, documents, both=both, widen=widen)
+        return reference_loop(observer, performer, documents, both=both)
 
     def throughput(self) -> Table:
         """Documents per second: transformers' bodies, the fast ones, those in FP8, and the loop."""
@@ -191,6 +192,7 @@ class Bench:
             padding, tokens = after.padding - before.padding, after.tokens - before.tokens
             return {
                 "documents_s": rate,
+                "tokens_s": rate * plan.tokens,
                 **self._share(rate * each),
                 "of_loop": rate / loop,
                 "mixed_documents_s": mixed,
@@ -216,11 +218,13 @@ class Bench:
         return {"share_of_limit": flops / self.limit_flops} if self.on_card else {}
 
     def equality(self) -> Table:
-        """Scores of the engine and of the loop, whose logits are widened to fp32 before the sums."""
+        """Scores of the engine and of the loop in float64 on the same weights."""
         from scoring.pair.scores import PairReading
+        from tests.bench.pair_reference import in_float64
 
-        documents = self.mixed[: self.plan.looped]
-        expected = self._loop(documents, both=True, widen=True)
+        documents = self.mixed[: self.plan.exact]
+        with in_float64(self.models[0]), in_float64(self.models[1]):
+            expected = self._loop(documents, both=True)
         found = self._engine(self.pair).read_ids(documents)
         apart, detect_apart = [], []
         for one, other in zip(found, expected, strict=True):
@@ -235,6 +239,33 @@ class Bench:
             "tolerance_binoculars": self.plan.tolerance,
             "equal": max(apart) <= self.plan.tolerance,
         }
+
+    def fp8_equality(self) -> Table:
+        """Scores of a small pair in FP8 on this device and on a CPU, and their spread."""
+        from tests.bench.bench_fp8 import WORDS, random_model, scores_of
+
+        documents = [[self.dice.randrange(WORDS) for _ in range(self.plan.tokens)] for _ in range(8)]
+        models = [random_model(1), random_model(2)]
+        found, expected = (scores_of(models, "fp8", documents, device) for device in (self.plan.device, "cpu"))
+        apart, spread = abs(found - expected).max(axis=0).tolist(), expected.std(axis=0).tolist()
+        names = ("binoculars", "fast_detectgpt")
+        return {
+            name: {"largest_difference": far, "spread": of} for name, far, of in zip(names, apart, spread, strict=True)
+        }
+
+    def encoder(self) -> Table:
+        """Texts of 128 to 512 tokens per second through an encoder of the shape of DeBERTa-v3-large."""
+        from tests.bench.bench_encoder import TEXTS_AT_ONCE, engine_of, texts_of
+
+        plan, on_card = self.plan, self.on_card
+        engine, parameters = engine_of(24 if on_card else 1, plan.device, getattr(self.torch, plan.dtype))
+        texts = texts_of(256 if on_card else 2)
+        engine.read_ids(texts[:1])
+        starts = range(0, len(texts), TEXTS_AT_ONCE)
+        spent_s = self.seconds(lambda: [engine.read_ids(texts[at : at + TEXTS_AT_ONCE]) for at in starts])
+        engine.close()
+        rate = len(texts) / spent_s
+        return {"parameters": parameters, "texts_s": rate, "articles_an_hour": 3600 * rate}
 
     def memory(self) -> Table:
         """Peak memory above the weights, and documents per second, by token budget."""
