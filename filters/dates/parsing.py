@@ -43,7 +43,8 @@ _DATE = re.compile(
 )
 _PART = re.compile(rf"\s*{_YEAR}(?:[-/](?P<m>0?[1-9]|1[0-2]))?\s*")
 _PATH_DAY = re.compile(
-    rf"(?<![0-9]){_YEAR}(?P<mark>[-/_.]?)(?P<m>0?[1-9]|1[0-2])(?P=mark)(?P<d>[0-2]?[0-9]|3[01])(?![0-9])"
+    rf"(?<![0-9]){_YEAR}(?:(?P<mark>[-/_.])(?P<m>0?[1-9]|1[0-2])(?P=mark)(?P<d>[0-2]?[0-9]|3[01])"
+    rf"|(?P<m2>0[1-9]|1[0-2])(?P<d2>[0-2][0-9]|3[01]))(?![0-9])"  # without marks a month alone is no day
 )
 _PATH_MONTH = re.compile(rf"/{_YEAR}[-/](?P<m>0?[1-9]|1[0-2])/")
 
@@ -69,7 +70,7 @@ def read_date(text: str) -> ReadDate | None:
 def read_path(path: str) -> ReadDate | None:
     """The day in the path of a URL, or else its month."""
     for found in _PATH_DAY.finditer(path):
-        if (read := _day(int(found["y"]), int(found["m"]), int(found["d"]))) is not None:
+        if (read := _day(int(found["y"]), int(found["m"] or found["m2"]), int(found["d"] or found["d2"]))) is not None:
             return read
     month = _PATH_MONTH.search(path)
     return _month(month) if month else None

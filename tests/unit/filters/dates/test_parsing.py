@@ -91,3 +91,9 @@ def test_any_text_is_read(text: str) -> None:
     """No text raises, as date or path."""
     read_date(text)
     read_path(text)
+
+
+@pytest.mark.parametrize("path", ["/202211/slug", "/202212/", "/item/201211", "/p/199512.html"])
+def test_a_month_without_marks_is_no_day_of_a_path(path: str) -> None:
+    """Six digits are a month or a number, never the first days of January."""
+    assert read_path(path) is None
