@@ -132,7 +132,7 @@ def test_the_roles_start_where_nothing_is_wrong(farmwatch: Runner, tmp_path: Pat
         (["tally.sprt={p0=0.8, p1=0.98}"], "takes 34 pages at least to say llm, and a site is left at 20 usable ones"),
         (["tally.sprt={p0=0.8, p1=0.98}", "tally.enough_articles=34"], ""),
         (["tally.sprt={p0=0.02, p1=0.15}"], "to say human, and a site is left at 20 usable ones"),
-        (["tally.enough_articles=7"], "11 pages at least to say llm and 8 pages at least to say human, and a site is"),
+        (["tally.enough_articles=7"], "9 pages at least to say llm and 8 pages at least to say human, and a site is"),
     ],
 )
 def test_a_site_test_that_can_never_decide_is_told(farmwatch: Runner, settings: list[str], said: str) -> None:
