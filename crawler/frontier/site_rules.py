@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from crawler.fetch.jobs import FetchResult
 from crawler.frontier.rows import SiteRow, robots_key, tdm_key
 from crawler.frontier.site_store import SiteStore
+from crawler.robots.preferences import IN_HEADERS
 from crawler.robots.rules import RobotsRules, RobotsShelf
 from crawler.robots.tdmrep import TDM_PATH, TdmRep
 from stream.schema.vocabulary import FetchOutcome
@@ -36,7 +37,9 @@ class SiteRules:
             self.store.state.delete(robots_key(row.site))
         rules = self.rules(row)
         row.delay_s = max(settings.delay_s, rules.crawl_delay_s)
-        row.preferences = rules.preferences(f"{row.origin}/") + [each for each in row.preferences if each[0] == "h"]
+        row.preferences = rules.preferences(f"{row.origin}/") + [
+            each for each in row.preferences if each.startswith(IN_HEADERS)
+        ]
         row.robots_until = answer.started_ms + int(settings.robots_life_s(row.delay_s) * 1000)
 
     def wants_tdm(self, row: SiteRow, rules: RobotsRules) -> bool:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from crawler.robots.path_patterns import PathPattern, target_of
 
 NAMES = ("content-usage", "content-signal")
+IN_HEADERS = "header:"  # how a signal of a response begins
 LINES_CAP = 64  # lines of a group that are kept
 WORDS_CAP = 16  # of a line or header
 _LINE_CHARACTERS = 500
@@ -56,7 +57,7 @@ def stated_in_line(name: str, value: str) -> Stated:
 
 def stated_in_headers(headers: Mapping[str, str]) -> list[str]:
     """The signals of a response, as `header:content-usage:train-ai=n`. `headers` has lower-case names."""
-    return [f"header:{name}:{word}" for name in NAMES for word in words_of(headers.get(name, ""))]
+    return [f"{IN_HEADERS}{name}:{word}" for name in NAMES for word in words_of(headers.get(name, ""))]
 
 
 class StatedRules:

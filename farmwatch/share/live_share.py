@@ -60,6 +60,7 @@ class LiveShare:
     def __post_init__(self) -> None:
         self.text = "none yet"  # the share in words
         self._table = SiteTable(self.log, self.live.names.sites)
+        self._control = Control(self.log)
         self._second_tables: dict[str, SiteTable] = {}  # by topic
         self._series = SeriesWriter(self.log, self.settings, self.live.run.name, self.live.run.epoch)
         self._template_ends: list[int] = []
@@ -191,10 +192,11 @@ class LiveShare:
         self.metrics.set(gauges.CANARY_TIMESTAMP_SECONDS, canaries.last_at / 1000)
 
     def _set_gaps(self, lines: Sequence[RateLine], rows: Sequence[SiteState], now_ms: int) -> None:
+        self._control.refresh()
         for line in lines:
             if line.digest != self.live.ruleset.digest:
                 continue
-            for opinion in second_opinions(Control(self.log), line, rows, self._rows_of, self.settings, now_ms):
+            for opinion in second_opinions(self._control, line, rows, self._rows_of, self.settings, now_ms):
                 labels = {"run": line.run, "ruleset": self.live.ruleset.name, "detector": opinion.line.detector}
                 for kind, gap in (("share", opinion.share_gap), ("flags", opinion.flags_gap)):
                     if gap is not None:

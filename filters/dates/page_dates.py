@@ -9,7 +9,6 @@ from typing import NamedTuple
 from stream.schema.dates import DECLARED, FIRST_DAY, DateFlag, PageDate, PageDates, Precision
 
 _SAME = timedelta(days=1)  # between two names of one day in different time zones
-_LENGTHS = {Precision.DAY: timedelta(), Precision.MONTH: timedelta(days=30), Precision.YEAR: timedelta(days=365)}
 
 
 class Candidates(NamedTuple):
@@ -52,5 +51,4 @@ def _latest(dates: Sequence[PageDate]) -> PageDate | None:
 
 def _may_agree(one: PageDate, other: PageDate) -> bool:
     """Whether two dates may be of one day, each with its precision."""
-    last_days = (of.day + _LENGTHS[Precision(of.precision)] for of in (other, one))
-    return all(of.day <= last + _SAME for of, last in zip((one, other), last_days, strict=True))
+    return one.day <= other.last_day + _SAME and other.day <= one.last_day + _SAME

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from enum import StrEnum
 
 import msgspec
@@ -39,6 +39,9 @@ class Precision(StrEnum):
     YEAR = "year"
 
 
+_LATER = {Precision.DAY: timedelta(), Precision.MONTH: timedelta(days=30), Precision.YEAR: timedelta(days=365)}
+
+
 class DateFlag(StrEnum):
     """A reason to doubt a date of publication: the values of `PageDates.flags`."""
 
@@ -54,6 +57,11 @@ class PageDate(msgspec.Struct, array_like=True, frozen=True):
     day: date
     precision: str = Precision.DAY.value
     source: str = ""
+
+    @property
+    def last_day(self) -> date:
+        """The latest day that it may be, or one or two days later: every month counts as the longest."""
+        return self.day + _LATER[Precision(self.precision)]
 
     def __str__(self) -> str:
         return self.day.isoformat()[: {Precision.YEAR: 4, Precision.MONTH: 7}.get(Precision(self.precision), 10)]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
 from enum import StrEnum
 
-from stream.schema.dates import CHATGPT, PageDate, PageDates, Precision
+from stream.schema.dates import CHATGPT, PageDates
 from stream.text.times import day_ms
-
-_MOST_LATER = {Precision.MONTH: timedelta(days=30), Precision.YEAR: timedelta(days=365)}  # than the day recorded
 
 
 class PageAge(StrEnum):
@@ -31,8 +28,4 @@ def age_of(dates: PageDates | None, fetched_at: int) -> PageAge:
         return PageAge.UNKNOWN
     if dates.modified is None:
         return PageAge.DECLARED
-    return PageAge.CONTROL if _last_day(dates.modified) < CHATGPT else PageAge.UNKNOWN
-
-
-def _last_day(of: PageDate) -> date:
-    return of.day + _MOST_LATER.get(Precision(of.precision), timedelta())
+    return PageAge.CONTROL if dates.modified.last_day < CHATGPT else PageAge.UNKNOWN
