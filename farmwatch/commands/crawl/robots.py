@@ -9,8 +9,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from crawler.fetch.page_checks import is_obeyed_no
 from crawler.frontier.report import require_readable
 from crawler.frontier.rows import SiteRow, robots_key, site_key, tdm_key, unpack
+from crawler.frontier.site_rules import RESERVED
 from crawler.robots.lines import ROBOTS_CAP_BYTES
 from crawler.robots.preferences import prefers_no
 from crawler.robots.rules import RobotsExplanation, explain
@@ -79,9 +81,8 @@ def robots(
     decision = explain(source.text, settings.name, normal)
     rule = TdmRep.parse(source.tdm).rule_for(normal) if source.tdm is not None else None
     too_slow = decision.crawl_delay_s > settings.crawl_delay_cap_s
-    obeyed = settings.obey_opt_out and rule is not None and rule.reserved
-    obeyed = obeyed or (settings.obey_preferences and prefers_no(decision.preferences))
-    fetched = decision.allowed and not too_slow and not obeyed
+    signals = [*([RESERVED] if rule is not None and rule.reserved else []), *decision.preferences]
+    fetched = decision.allowed and not too_slow and not is_obeyed_no(settings, signals)
     facts = _facts(settings, source, decision, rule)
     return _put(normal, decision.why.value, facts, fetched=fetched, as_json=json)
 
