@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.error import HTTPError
 
+from msgspec.structs import replace as replace_fields
+
 from dashboards.__main__ import DOCS
 from dashboards.alerts import ALERTS, rule_file
 from dashboards.pace import Durations
@@ -26,9 +28,13 @@ from farmwatch.demo.demo_web import DemoWeb, build_demo_web
 from farmwatch.demo.human_pages import human_pages
 from farmwatch.demo.server import LoopbackWeb, Response
 from farmwatch.demo.site_pages import llm_articles
-from stream.log.contract import Output
+from farmwatch.share.topic_records import topic_records
+from scoring.lite_ngram.detector import LiteNgram
+from scoring.stages.score import score_key
+from stream.log.contract import Output, partition_of
+from stream.schema.records import Score, encode
 from stream.schema.roles import Role
-from stream.schema.topics import HITS
+from stream.schema.topics import HITS, SCORES
 from stream.schema.vocabulary import Truth
 from tests.ops.servers import Alertmanager, Prometheus
 from tests.support.paths import ROOT
@@ -184,9 +190,14 @@ def real_run(folder: Path) -> Iterator[RealRun]:
         with farm.log() as log:
             log.append([Output(HITS, 0, b"x.example", b"no record")])
         farm.settle(_PATIENCE_S)
-        # TALLY updates gauges less often if that is slow; a new process updates at once
-        os.kill(farm.roles()["tally"], signal.SIGKILL)
-        run.until("farmwatch_role_restarts_total > 0")
+        second = _scored_by_another(farm)
+        beside = ("replay", "--detector", second, "--name", "second", "--to", "follow")
+        with command(farm, *beside, "--metrics-port", str(run.targets["replay"])):
+            wait_until(lambda: _rows_of(farm, "second"), farm.tail, _PATIENCE_S, every_s=0.2)
+            # TALLY updates gauges less often if that is slow; a new process updates at once
+            os.kill(farm.roles()["tally"], signal.SIGKILL)
+            run.until("farmwatch_role_restarts_total > 0")
+            run.until("farmwatch_detectors_gap")
         run.until('farmwatch_share{bound="point",source!="all"}')
         run.until('farmwatch_canary_share{kind="site_tpr"}')
         run.until('farmwatch_control_share{bound="low"}')
@@ -202,6 +213,28 @@ def real_run(folder: Path) -> Iterator[RealRun]:
             assert run_command(["cutover", "notes", "--why", "a test", "--max-lag", "100000", "--partial", *flags]) == 0
             run.until('farmwatch_live_run_info{run="notes",role="judge"}')
         yield run
+
+
+def _scored_by_another(farm: Farm) -> str:
+    """Give each score a twin by the other threshold set of the built-in detector; returns its identity."""
+    careful = LiteNgram.load().published[-1]
+    identity = f"{careful.detector}/{careful.tag}"
+    with farm.log() as log:
+        said = list(topic_records(log, Score, SCORES))
+        twins = [replace_fields(score, id=f"{score.text_digest}:{identity}", detector=identity) for score in said]
+        partitions = log.topics()[SCORES]
+        log.append(
+            [
+                Output(SCORES, partition_of(twin.site, partitions), score_key(twin).encode(), encode(twin))
+                for twin in twins
+            ]
+        )
+    return identity
+
+
+def _rows_of(farm: Farm, run: str) -> bool:
+    with farm.log() as log:
+        return f"sites.{run}" in log.topics() and sum(log.end(f"sites.{run}")) > 0
 
 
 def ask_console(farm: Farm) -> None:
