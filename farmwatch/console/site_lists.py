@@ -123,7 +123,7 @@ class SiteLists:
             "dated": sorted(dated, key=itemgetter("published", "page_id")),
             "warning": caveats(self._config, [row.detector])[row.detector],
             "template": template,
-            "sitemaps": msgspec.to_builtins(sitemaps) if (sitemaps := self._model.sitemaps(row.site)) else None,
+            "sitemaps": msgspec.structs.asdict(sitemaps) if (sitemaps := self._model.sitemaps(row.site)) else None,
         }
 
     def pages(self, query: Query, limit: int = PAGES_SHOWN) -> Data:
