@@ -29,8 +29,8 @@ from filters.site_memory.measurer import Measurer
 from stream.log.contract import Message, Output, partition_of, wall_ms
 from stream.opening import open_log
 from stream.processing.dead_letters import dead_letter
-from stream.schema.records import Page, RatePoint, SiteState, Verdict, encode
-from stream.schema.topics import FEATURES, HITS, PAGES, RATES, SITES, VERDICTS, all_topics
+from stream.schema.records import Page, RatePoint, Sitemaps, SiteState, Verdict, encode
+from stream.schema.topics import FEATURES, HITS, PAGES, RATES, SITEMAPS, SITES, VERDICTS, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, SHORT_URL, SITE, URL, Runner, article_html
 from tests.support.paths import ROOT
@@ -62,6 +62,17 @@ def test_every_number_is_that_of_the_command(farmwatch: Runner, finished: str, t
         assert {name: page.json[name] for name in explained if name != "warning"} == {
             name: value for name, value in explained.items() if name != "warning"
         }
+
+
+def test_a_site_shows_what_its_sitemaps_list(finished: str, tmp_path: Path) -> None:
+    """The page and its JSON twin have the counts, as a lower bound while files are unread."""
+    counts = Sitemaps(id=SITE, site=SITE, urls=1200, files_read=2, files_listed=3, months={"2019-04": 7, "2024-05": 9})
+    with closing(open_log(finished)) as log:
+        partition = partition_of(SITE, log.topics()[SITEMAPS])
+        log.append([Output(SITEMAPS, partition, SITE.encode(), encode(counts))])
+    page, twin = visited(finished, tmp_path, "/site", "/site.json", site=SITE)
+    assert "at least 1,200 URLs in 2 of 3 files; changed from 2019-04 to 2024-05" in page.text
+    assert (twin.json["sitemaps"]["urls"], twin.json["sitemaps"]["files_listed"]) == (1200, 3)
 
 
 @pytest.mark.usefixtures("no_weights")
