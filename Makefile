@@ -86,9 +86,9 @@ lock:                                ## resolve the dependencies anew
 		-c requirements.lock --custom-compile-command "make lock" -o requirements-base.lock
 	$(BIN)/uv pip compile pyproject.toml --extra bench --universal --generate-hashes --python-version 3.11 -q \
 		-c requirements.lock --custom-compile-command "make lock" -o requirements-bench.lock
-	$(BIN)/uv pip compile pyproject.toml --extra kafka --extra otel --universal --generate-hashes --python-version 3.11 -q \
+	$(BIN)/uv pip compile pyproject.toml --extra kafka --extra otel --extra signature --universal --generate-hashes --python-version 3.11 -q \
 		-c requirements.lock --custom-compile-command "make lock" -o deploy/requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --extra kafka --extra otel --extra gpu --universal --generate-hashes --python-version 3.11 -q \
+	$(BIN)/uv pip compile pyproject.toml --extra kafka --extra otel --extra signature --extra gpu --universal --generate-hashes --python-version 3.11 -q \
 		-c requirements.lock --custom-compile-command "make lock" -o deploy/requirements-gpu.lock
 
 $(STAMP): requirements.lock pyproject.toml
