@@ -155,10 +155,12 @@ ALERTS = (
     Alert("CanariesDegraded", "warning", 'min by (kind) (farmwatch_canary_share{kind=~"site_tpr|kept_.*"})', "<", 0.5,
           "@1h", "Canaries are dropped or missed",
           "{{ $labels.kind }} of the canaries is {{ $value | humanizePercentage }}, less than 50%.", "missed"),
-    Alert("ControlsFlagged", "warning", 'max by (run, detector) (farmwatch_control_share{bound="low"} @live)', ">", 0.1,
-          "@1h", "The detector flags human pages of these sites",
-          "At least {{ $value | humanizePercentage }} of the control pages of run {{ $labels.run }} are flagged by"
-          " {{ $labels.detector }}, more than the 10% that a human site may have."),
+    Alert("ControlsFlagged", "warning",
+          'max by (run, detector) (farmwatch_control_share{bound="low"} @live)'
+          ' - max by (run, detector) (farmwatch_control_share{bound="stated"} @live)', ">", 0,
+          "@1h", "The detector flags more human pages of these sites than its card states",
+          "Of the control pages of run {{ $labels.run }}, {{ $labels.detector }} flags at least"
+          " {{ $value | humanizePercentage }} of pages more than its card states of human pages."),
     Alert("ScorerDeviceErrors", "warning",
           'sum by (kind) (increase(farmwatch_score_device_errors_total{kind!="oom"}[@1h]))', ">", 0, "@0s",
           "The scoring device fails",

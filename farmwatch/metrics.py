@@ -60,7 +60,8 @@ DETECTORS_GAP = gauge(
 )
 CONTROL_SHARE = gauge(
     "control_share",
-    "Flagged share of control pages, surely human by their dates, with its interval (low, high).",
+    "Flagged share of control pages, surely human by their dates, with its interval (low, high), and that of human"
+    " pages that the card of the detector states (stated).",
     ("run", "ruleset", "detector", "bound"),
 )
 FARM_RATE = gauge(

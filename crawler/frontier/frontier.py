@@ -86,11 +86,11 @@ class Frontier:
 
     def add_hit(self, hit: Hit) -> str:
         """Queue the URL of a hit; returns queued, known, refused, or imported. Raises UnusableUrl."""
+        if hit.imported:  # its page is in the log already: no request
+            return "imported"
         url = hit_url(hit.url)
         if host_of(url) != hit.site:
             raise UnusableUrl(f"hit {hit.id} names the site {hit.site!r}, its URL is of {host_of(url)!r}")
-        if hit.imported:  # its page is in the log already: no request
-            return "imported"
         row = self._store.site(hit.site) or self._store.new_site(hit.site)
         row.origin = row.origin or origin_of(url)
         if self._excludes(hit.site):

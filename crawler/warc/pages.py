@@ -31,9 +31,11 @@ from crawler.web.hits_file import make_hit
 from crawler.web.inspection import Inspector
 from crawler.web.response_head import HEAD_CAP_BYTES, head_end, is_interim, read_head
 from crawler.web.urls import host_of, normalise, page_id_of_normal, twin_of
+from stream.schema.control_sites import control_site, control_url
+from stream.schema.dates import CHATGPT
 from stream.schema.records import Hit, Page
 from stream.schema.vocabulary import FetchOutcome
-from stream.text.times import read_time
+from stream.text.times import day_ms, read_time
 
 _WANTED = ("response", "metadata")
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\n]{0,1000})?\r?\n")
@@ -75,15 +77,16 @@ def pages_of(
     known: Collection[str] = (),
     offset: int = 0,
     inspector: Inspector | None = None,
+    as_controls: bool = False,
 ) -> Iterator[ArchivedPage | Skipped]:
     """The pages of a WARC file, or of a range of whole records, uncompressed or compressed record by record.
 
     `sites` restricts the hosts, if it is not empty; `known` are ids of imported hits; `offset` is the start of the
-    stream in its file; `inspector` says which answers are no page, None: none is asked. Memory is bounded by a few
-    times the caps. A broken record gives a Skipped with `is_fault`, and reading continues behind it. Raises OSError
-    from the stream.
+    stream in its file; `inspector` says which answers are no page, None: none is asked; `as_controls` takes pages
+    fetched before ChatGPT, under the names of control sites. Memory is bounded by a few times the caps. A broken record
+    gives a Skipped with `is_fault`, and reading continues behind it. Raises OSError from the stream.
     """
-    reader = _Reader(settings, inspector, now_ms, source, frozenset(sites), known)
+    reader = _Reader(settings, inspector, now_ms, source, frozenset(sites), known, as_controls)
     for record in records_of(stream, _WANTED, offset=offset):
         page = reader.read(record)
         if page is not None:
@@ -98,6 +101,7 @@ class _Reader:
     _source: str
     _sites: Collection[str]
     _known: Collection[str]
+    _as_controls: bool
     _metadata: OrderedDict[str, tuple[str, str]] = field(default_factory=OrderedDict)  # response id -> via, kind
     _packer: zstandard.ZstdCompressor = field(default_factory=lambda: zstandard.ZstdCompressor(level=_ZSTD_LEVEL))
 
@@ -151,6 +155,11 @@ class _Reader:
             fetched_at = read_time(record.headers.get("warc-date", ""), self._now_ms)
         except ValueError as error:
             raise ValueError(f"WARC-Date {error}") from None
+        if self._as_controls:
+            if fetched_at >= day_ms(CHATGPT):
+                raise _NoPage("fetched_later")
+            url = control_url(url)
+            hit = msgspec.structs.replace(hit, site=control_site(hit.site), url=url)
         # The record's id, instead of the query, separates the visits of an archive to one URL
         mark = ident or record.headers["warc-date"]
         hit_id = xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode(("archive", mark, url)))

@@ -33,6 +33,7 @@ from replay.rows.site_table import read_rows
 from replay.runs.lookup import find_run
 from scoring.rates.canary import is_canary
 from scoring.rates.canary_counts import recent_canaries
+from scoring.rates.controls import archived
 from scoring.rates.split_rates import RateLine, RateQuery, llm_probabilities, rate_lines
 from scoring.rates.terms import counted_at
 from scoring.rates.versions import comparable
@@ -116,7 +117,7 @@ def _rows_of_run(rows: Sequence[SiteState], run: Run, config: Config, now_ms: in
         raise NotFound(f"run {run.shown} has no judged site yet: nothing to release")
     canaries = recent_canaries(config.rate, alike, now_ms).rounds
     sites = (counted_at(row, now_ms) for row in alike if not is_canary(row.site))
-    return [*sites, *(row for of in canaries.values() for row in of)]
+    return [*sites, *(row for of in canaries.values() for row in of), *archived(alike)]
 
 
 def _without_names(labels: Sequence[ReviewLabel], forgotten: Forgotten) -> Iterator[ReviewLabel]:

@@ -17,6 +17,7 @@ from scoring.rates.canary import is_canary
 from scoring.rates.canary_counts import CanarySummary, by_canaries, recent_canaries
 from scoring.rates.versions import Versions, comparable
 from stream.log.contract import Log
+from stream.schema.control_sites import is_control_site
 
 SAID = {
     "site_fpr": "human sites called llm",
@@ -63,7 +64,7 @@ def read_canary_lines(
 ) -> tuple[Sequence[CanarySite], int, list[MeasuredCanaries]]:
     """The sites that are sent, the present round, and what was measured. Raises ConfigError, and as `Log.read`."""
     sent = read_canaries(config.canary)
-    rows = [row for row in read_sites(log) if is_canary(row.site)]
+    rows = [row for row in read_sites(log) if is_canary(row.site) and not is_control_site(row.site)]
     number = now_ms // (config.canary.every_s * 1000)
     present = {site.name(number).site for site in sent}
     lines = []

@@ -95,12 +95,13 @@ def jobs_of_tally(
     method: tuple[str, str],
     clock: SteadyClock,
     monotonic: Callable[[], float] = time.monotonic,
+    stated: float | None = None,
 ) -> list[PeriodicJob]:
     """The jobs of a TALLY process. `method`: name and digest of the live run's site method.
 
-    `clock` is that of the process, `monotonic` is in seconds.
+    `clock` is that of the process, `monotonic` is in seconds, `stated` as in `LiveShare`.
     """
-    share = LiveShare(log, rate, metrics, live, method, lambda: clock() / 1000, monotonic)
+    share = LiveShare(log, rate, metrics, live, method, lambda: clock() / 1000, monotonic, stated)
     retention = RetentionRounds(log, clock, monotonic)
 
     def send_heartbeat() -> None:

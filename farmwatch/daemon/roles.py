@@ -250,9 +250,12 @@ class _RoleProcess:
             loop.run(ended)
             return
         from farmwatch.daemon.maintenance import Maintenance, jobs_of_tally
+        from scoring.detectors.registry import stated_flags
 
         over, method = threading.Event(), site_method_of(self.config, live.run)
-        jobs = jobs_of_tally(log, self.config.rate, self.metrics, live, (method.name, method.digest), self.clock)
+        of_method = method.name, method.digest
+        stated = stated_flags(self.config.score, live.run.detector)
+        jobs = jobs_of_tally(log, self.config.rate, self.metrics, live, of_method, self.clock, stated=stated)
         thread = threading.Thread(target=Maintenance(jobs).run, args=(over,), name="maintenance", daemon=True)
         thread.start()
         try:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from farmwatch.share.scored_articles import ScoredArticle
 from scoring.rates.canary import is_canary
 from scoring.rates.controls import ControlCounts
+from stream.schema.control_sites import is_control_site
 from stream.schema.page_age import PageAge
 
 ALL = "all"
@@ -26,14 +27,18 @@ class Register(NamedTuple):
 
 
 def registers(articles: Iterable[ScoredArticle]) -> list[Register]:
-    """A row for each class and register with scored articles, the largest first; canaries are left out."""
+    """A row for each class and register with scored articles, the largest first; canaries are left out.
+
+    Of control sites of archives only the control pages count: they are not of the measured sites.
+    """
     every: Counter[tuple[str, str]] = Counter()
     pages: defaultdict[tuple[str, str, str], defaultdict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     for article in articles:
-        if is_canary(article.site) or article.score.flag is None:
+        of_archive = is_control_site(article.site)
+        if article.score.flag is None or (is_canary(article.site) and not of_archive):
             continue
         parts = {ALL: ALL, "kind": article.kind, "length": article.length, "language": article.language}
-        every.update(parts.items())
+        every.update(dict.fromkeys(parts.items(), 0 if of_archive else 1))
         for part in parts.items() if article.age else ():
             pages[(article.age, *part)][article.site].append(article.score.flag)
     order = (ALL, "kind", "length", "language")

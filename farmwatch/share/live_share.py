@@ -56,6 +56,7 @@ class LiveShare:
     method: tuple[str, str]  # name and digest of the site method of the live run
     clock: Callable[[], float] = time.time  # seconds
     monotonic: Callable[[], float] = time.monotonic
+    stated: float | None = None  # share of human pages that the detector's card says it flags
 
     def __post_init__(self) -> None:
         self.text = "none yet"  # the share in words
@@ -158,9 +159,10 @@ class LiveShare:
             self.metrics.set(gauges.SHARE_CHANGED, changed, run=line.run, ruleset=ruleset, detector=line.detector)
             controls = line.controls
             bounds = {"low": controls.low, "point": controls.share, "high": controls.high} if controls else {}
-            for bound, share in bounds.items():
-                labels = {"run": line.run, "ruleset": ruleset, "detector": line.detector}
-                self.metrics.set(gauges.CONTROL_SHARE, share, **labels, bound=bound)
+            for bound, flags in ({**bounds, "stated": self.stated} if bounds else {}).items():
+                if flags is not None:
+                    labels = {"run": line.run, "ruleset": ruleset, "detector": line.detector}
+                    self.metrics.set(gauges.CONTROL_SHARE, flags, **labels, bound=bound)
             for verdict in SiteClass:
                 self.metrics.set(gauges.SITES, getattr(line, verdict), run=line.run, ruleset=ruleset, verdict=verdict)
 

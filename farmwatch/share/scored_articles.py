@@ -9,7 +9,6 @@ from farmwatch.share.topic_records import topic_records
 from filters.quality.names import MEASURES, TextName
 from replay.runs.lookup import names_to_read
 from scoring.calibration.threshold import length_name
-from scoring.interface import name_of
 from stream.log.contract import Log
 from stream.schema.projection import projection_of
 from stream.schema.records import Features, Record, Score, Segments, Verdict
@@ -54,7 +53,7 @@ class ScoredArticle(NamedTuple):
 def scored_articles(log: Log, detector: str = "", run: str = "") -> Iterator[ScoredArticle]:
     """The articles of a run (default: the live one) with a score of `detector`, those of canaries too.
 
-    `detector` is an identity, or a name, which has all threshold sets; "" = any.
+    `detector` is an identity, or its base, which has all threshold sets; "" = any.
 
     A partition is held at a time. Raises NotFound for an unknown run.
     """
@@ -74,7 +73,7 @@ def scored_articles(log: Log, detector: str = "", run: str = "") -> Iterator[Sco
         scores = {
             (score.site, score.text_digest): score
             for score in topic_records(log, Score, SCORES, [partition])
-            if detector in ("", score.detector, name_of(score.detector)) and not score.abstain
+            if detector in ("", score.detector, score.detector.rpartition("/")[0]) and not score.abstain
         }
         for judged in articles.values():
             if (score := scores.get((judged.site, judged.text_digest))) is not None:

@@ -34,6 +34,7 @@ from stream.log.contract import Log, Message, Output, partition_of, wall_ms
 from stream.log.errors import LogUnavailable
 from stream.masked import LOOK_S, keys_of
 from stream.schema.control import Control
+from stream.schema.control_sites import control_site, real_host
 from stream.schema.forgotten import Forgotten, ForgottenHost, site_of_key
 from stream.schema.orders import Orders, exclusion, key_of
 from stream.schema.panel import panel_key, read_panels, write_panel
@@ -89,9 +90,9 @@ def known_hosts(log: Log, hosts: Sequence[str], warc_folder: Path | None = None)
     """
     ledger = Forgotten(log)
     known = {host for host in hosts if ledger.entry(host) is not None}
-    known |= {host for host in hosts if host not in known and _stores_with(log, [host])}
+    known |= {host for host in hosts if host not in known and _stores_with(log, _sites_of([host]))}
     if rest := [host for host in hosts if host not in known]:
-        known |= {site_of_key(message.key) for message in records_of_hosts(log, rest)}
+        known |= {real_host(site_of_key(message.key)) for message in records_of_hosts(log, _sites_of(rest))}
     archives = archives_of(warc_folder) if warc_folder is not None else []
     return known | {host for host in hosts if host not in known and any(names_host(path, host) for path in archives)}
 
@@ -135,10 +136,10 @@ class Forgetting:
         self._enter(hosts, done=False)
         settled_at = self.monotonic() + _SETTLED_S
         self.on_progress("excluded; waiting for the stages")
-        self._clear_state(hosts)
+        self._clear_state(_sites_of(hosts))
         self.sleep(max(0.0, settled_at - self.monotonic()))
         self.on_progress("removing records")
-        self._erase(hosts, report)
+        self._erase(_sites_of(hosts), report)
         for path in archives_of(self.warc_folder) if self.warc_folder is not None else ():
             report.warc_records += erase_hosts(path, hosts)
         self._enter(hosts, done=True)
@@ -200,6 +201,11 @@ class Forgetting:
             if erased.gone_at_ms or next(records_of_hosts(self.log, hosts), None) is None:
                 return
         raise LogUnavailable(f"a process still writes records of {counted(len(hosts), 'host')}: stop it, and repeat")
+
+
+def _sites_of(hosts: Sequence[str]) -> list[str]:
+    """The hosts and their control sites."""
+    return [*hosts, *map(control_site, hosts)]
 
 
 def _exclusions(hosts: Sequence[str]) -> list[bytes]:

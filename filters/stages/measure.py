@@ -25,6 +25,7 @@ from filters.stages.metrics import (
 from stream.processing.metrics import STAGE_RECORDS, Metrics
 from stream.processing.stage import Context, Series, Stage
 from stream.schema import topics
+from stream.schema.control_sites import is_control_site
 from stream.schema.records import Page, Record, Template
 from stream.schema.runs import LIVE, RunNames, memory_store, names_of
 from stream.schema.vocabulary import FetchOutcome
@@ -84,12 +85,13 @@ class MeasureStage(Stage):
             return
         if record.found_by == _CANARY:
             expire_canary(ctx, record.site, _CANARY_KEPT_MS)
-        place, is_canary = (ctx.state, ctx.partition, record.site), record.found_by == _CANARY
-        known = set[str]() if is_canary else self._memory.templates(*place)
+        place = ctx.state, ctx.partition, record.site
+        is_known = record.found_by == _CANARY or is_control_site(record.site)  # its truth: no site of the web
+        known = set[str]() if is_known else self._memory.templates(*place)
         likeness = self._memory.of(*place, record.page_id, prepared)
         features = features_of(record, prepared, likeness, self.epoch, self._tokenizer, ctx.now_ms)
         ctx.emit(self._features, features, headers={"feature_epoch": self.epoch})
-        if not is_canary:
+        if not is_known:
             left = self._memory.templates(*place)
             for name in left - known:  # that of this page
                 row = Template(id=name, site=record.site, url=record.url, sketch=prepared.template)

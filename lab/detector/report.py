@@ -25,6 +25,7 @@ class TrainingReport(msgspec.Struct, frozen=True):
 
     digest: str  # SHA-256 of the weights file
     warning: str  # shown with every score of these weights
+    flags: float  # of the human pages of a web collection, that of which the most are flagged
     threshold: float
     seed: int
     files: dict[str, FileReport]
@@ -60,10 +61,17 @@ def warning(evaluation: DetectorEvaluation) -> str:
 def _web(evaluation: DetectorEvaluation) -> str:
     """The flagged share of human web pages, each of a collection left out of training, and of recent pages."""
     together = _judged([row for row in evaluation.pages if row.name == TOGETHER])
-    sure = _judged([row for row in evaluation.pages if not row.recent and row.name != TOGETHER])
     recent = _judged([row for row in evaluation.pages if row.recent])
-    said = f"{_span(together)} of the human pages of other web collections, up to {max(sure, default=0.0):.1%} of one,"
+    said = (
+        f"{_span(together)} of the human pages of other web collections, up to {most_flagged(evaluation):.1%} of one,"
+    )
     return f"{said} {_span(recent)} of recent pages of which some may not be human," if recent else said
+
+
+def most_flagged(evaluation: DetectorEvaluation) -> float:
+    """The flagged share of the web collection of which the most human pages are flagged, by a number of words."""
+    sure = _judged([row for row in evaluation.pages if not row.recent and row.name != TOGETHER])
+    return max(sure, default=0.0)
 
 
 def _judged(rows: Sequence[PageSetRow]) -> list[float]:

@@ -19,7 +19,7 @@ from farmwatch.terminal.messages import message, put, put_json
 from lab.detector.evaluation import THRESHOLD, evaluate
 from lab.detector.overlaps import KnownTexts
 from lab.detector.regression import Trainer
-from lab.detector.report import TrainingReport, dropped, table_lines, warning
+from lab.detector.report import TrainingReport, dropped, most_flagged, table_lines, warning
 from lab.detector.texts import read_pages, read_texts
 from lab.extras import require_sklearn
 from scoring.errors import BadTrainingData, TrainingRefused
@@ -123,6 +123,7 @@ def run_training(
     report = TrainingReport(
         digest=hashlib.sha256(packed).hexdigest(),
         warning=warning(evaluation),
+        flags=most_flagged(evaluation),
         threshold=THRESHOLD,
         seed=seed,
         files=files,

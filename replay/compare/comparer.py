@@ -23,15 +23,17 @@ from replay.compare.site_changes import BootstrapSettings, DirectFit, DirectPair
 from replay.compare.text_flags import text_flags
 from replay.compare.verdict_join import SharedTexts, VerdictJoin, join
 from replay.runs.window import run_window
+from scoring.estimate.fit import Cell
 from scoring.estimate.reviewed_share import Review
-from scoring.estimate.share_change import NO_CELL, PairedCells
+from scoring.estimate.share_change import NO_CELL
 from scoring.rates.canary_counts import CanarySummary, Correction, by_canaries, recent_canaries
+from scoring.rates.controls import archived
 from scoring.rates.direct_share import known_sites
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import SiteRate, site_rate, without_a_page
 from stream.log.contract import Log
 from stream.schema.control import Control
-from stream.schema.records import RuleOutcome
+from stream.schema.records import RuleOutcome, SiteState
 from stream.schema.vocabulary import SiteClass, Truth
 
 NO_THRESHOLD = "no threshold"  # the condition of a disabled rule
@@ -54,6 +56,7 @@ class _Rated(NamedTuple):
     judged: SiteRate
     canaries: CanarySummary
     correction: Correction
+    controls: Mapping[str, SiteState]  # sites, and control sites of archives, with control pages
 
 
 def compare(
@@ -84,6 +87,7 @@ def compare(
     verdicts = zip(joined.verdicts, joined.other_verdicts, strict=True)
     side_a, side_b = (_side(*of_run) for of_run in zip(runs, rated, sites.totals(), verdicts, strict=True))
     human, llm = _canary_pairs(rated[0].canaries, rated[1].canaries)
+    human += _control_pairs(rated[0].controls, rated[1].controls)
     bootstrap = BootstrapSettings(request.seed, request.resamples, settings.confidence, identical)
     direct = DirectPair(rated[0].direct, rated[1].direct, human, llm, review)
     return Comparison(
@@ -136,15 +140,22 @@ def _rated(sites: SiteRows, settings: RateSettings, now_ms: int, review: Review 
     canaries = recent_canaries(settings, sites.canaries, now_ms)
     correction = by_canaries(canaries, sites.rows.values())
     rows = [sites.rows[site] for site in sorted(sites.rows)]
-    direct = share_of_run(rows, settings.confidence, review, known_sites(canaries))
+    controls = {row.site: row for row in (*rows, *archived(sites.canaries)) if row.control_scored}
+    direct = share_of_run(rows, settings.confidence, review, known_sites(canaries, controls.values()))
     verdicts = Counter(row.verdict for row in rows)
     judged = site_rate(verdicts, correction.errors, settings.confidence, sum(map(without_a_page, rows)))
-    return _Rated(sites, direct, judged, canaries, correction)
+    return _Rated(sites, direct, judged, canaries, correction, controls)
 
 
-def _canary_pairs(a: CanarySummary, b: CanarySummary) -> list[PairedCells]:
+def _control_pairs(a: Mapping[str, SiteState], b: Mapping[str, SiteState]) -> Counter[tuple[Cell, Cell]]:
+    """The control pages of each site in both runs."""
+    of_a, of_b = ({site: (row.control_scored, row.control_flagged) for site, row in of.items()} for of in (a, b))
+    return Counter((of_a.get(site, NO_CELL), of_b.get(site, NO_CELL)) for site in of_a | of_b)
+
+
+def _canary_pairs(a: CanarySummary, b: CanarySummary) -> list[Counter[tuple[Cell, Cell]]]:
     """The cells of both runs for each canary: human canaries, then LLM canaries."""
-    pairs: list[PairedCells] = []
+    pairs: list[Counter[tuple[Cell, Cell]]] = []
     for truth in Truth:
         of_a, of_b = ({row.site: (row.scored, row.flagged) for row in run.rounds[truth]} for run in (a, b))
         pairs.append(Counter((of_a.get(site, NO_CELL), of_b.get(site, NO_CELL)) for site in of_a | of_b))

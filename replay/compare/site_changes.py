@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from replay.compare.comparison import SITE_KINDS, ChangeKind, ChangeRemark, ShareChange, SiteCells, SiteFlip
 from scoring.estimate.clusters import WeightedSites, agreement
-from scoring.estimate.fit import Fit, KnownSites
+from scoring.estimate.fit import Cell, Fit, KnownSites, cell_of
 from scoring.estimate.intervals import Interval
 from scoring.estimate.paired_bootstrap import FEWEST_SITES, paired_change
 from scoring.estimate.reviewed_share import Review, moves_by_review
-from scoring.estimate.share_change import NO_CELL, Cell, PairedCells, reviewed_change, share_change
+from scoring.estimate.share_change import NO_CELL, PairedCells, reviewed_change, share_change
 from scoring.rates.direct_share import DirectShare, ShareState, by_review, share_of_rows
 from stream.schema.records import SiteState
 
@@ -125,9 +125,7 @@ class PairedSites:
     def _share_change(self, bootstrap: BootstrapSettings, direct: DirectPair) -> ShareChange:
         """The change of the direct estimate; its difference is not known if a run has no share."""
         a, b = direct.a[0], direct.b[0]
-        columns = [_COLUMNS.index("scored"), _COLUMNS.index("flagged")]
-        cells_a, cells_b = (map(tuple, sums[:, columns].astype(int).tolist()) for sums in self._sums)
-        pairs: Counter[tuple[Cell, Cell]] = Counter(zip(cells_a, cells_b, strict=True))
+        pairs: Counter[tuple[Cell, Cell]] = Counter((_cell(of_a), _cell(of_b)) for of_a, of_b in self._rows)
         pairs.pop((NO_CELL, NO_CELL), None)
         sites = pairs.total()
         moved = sum(number for (of_a, of_b), number in pairs.items() if of_a != of_b)
@@ -198,6 +196,10 @@ class PairedSites:
         a, b = self.totals()
         counts = (a["unscored"], a["articles"], b["unscored"], b["articles"])
         return [ChangeRemark(ChangeKind.UNSCORED, counts=counts)] if counts[0] or counts[2] else []
+
+
+def _cell(row: SiteState) -> Cell:
+    return cell_of(row) if row.scored else NO_CELL
 
 
 def _counts(row: SiteState) -> tuple[int, ...]:

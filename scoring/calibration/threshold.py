@@ -40,6 +40,7 @@ LLM_TEXTS = 100  # needed at least; a share of 50 to 80% then has a half interva
 SITES = 10  # of each label, needed at least if sites are known
 SITE_TEXTS = 5  # a smaller site shows little of its share of flagged pages
 BANDS = ((0, 150), (150, 300), (300, 700), (700, None))  # words: from, below
+FLAGS_PLACES = 6
 GENRES = 20  # shown; the rest is one row
 _READ = TallySettings().enough_articles  # usable scores of a site, unless set
 _TOWARD = 0.9  # sites on the right side of p0, and of p1
@@ -82,8 +83,10 @@ def calibrate(scores: LabelledScores, name: str, fpr: float) -> tuple[ThresholdS
         llm_below=scores.llm_below,
         curve=curve,
         site_test=site_test,
-        measured_on=measured_on(scores),
     )
+    of_all = measure(scores, chosen, "all")
+    assert of_all.false_positives.share is not None  # there are human texts
+    chosen = chosen.with_errors(round(of_all.false_positives.share, FLAGS_PLACES), measured_on(scores))
     report = CalibrationReport(
         thresholds=chosen,
         identity=f"{scores.detector}/{chosen.tag}",
@@ -95,7 +98,7 @@ def calibrate(scores: LabelledScores, name: str, fpr: float) -> tuple[ThresholdS
         llm_sites=_sites(scores, llm=True),
         abstained_human=scores.abstained_human,
         abstained_llm=scores.abstained_llm,
-        all=measure(scores, chosen, "all"),
+        all=of_all,
         published=[measure(scores, other, other.name) for other in published_for(scores.detector)],
         lengths=[measure(part, chosen, band) for band, part in by_length(scores)],
         genres=[measure(part, chosen, genre) for genre, part in by_genre(scores)],
@@ -106,10 +109,10 @@ def calibrate(scores: LabelledScores, name: str, fpr: float) -> tuple[ThresholdS
 
 
 def measured_on(scores: LabelledScores) -> str:
-    """The texts in words, such as "1,944 human and 438 LLM texts of 69 sites"."""
+    """The texts in words, such as "1,944 human and 438 LLM texts of 69 sites, on which it was chosen"."""
     llm = int(scores.llm.sum())
     sites = f" of {len({*filter(None, scores.sites)}):,} sites" if scores.knows_sites else ""
-    return f"{len(scores.llm) - llm:,} human and {llm:,} LLM texts{sites}"
+    return f"{len(scores.llm) - llm:,} human and {llm:,} LLM texts{sites}, on which it was chosen"
 
 
 def needed_human_texts(fpr: float) -> int:

@@ -12,8 +12,9 @@ from scoring.encoder.settings import encoder_identity
 from scoring.engine.detector import of_threshold_set
 from scoring.errors import BadIdentity, BadThresholds, UnknownDetector
 from scoring.interface import BUILT_IN, UNCALIBRATED, Detector, name_of
-from scoring.pair.detector import PairDetector, load_pair_engine, pair_warning
+from scoring.pair.detector import STATED, PairDetector, load_pair_engine, pair_warning
 from scoring.pair.settings import Measure, pair_identity
+from stream.text.user_errors import FarmwatchError
 
 if TYPE_CHECKING:
     from scoring.detectors.settings import ScoreSettings
@@ -47,7 +48,7 @@ def _load_built_in(settings: ScoreSettings, _: object = None) -> LiteNgram:
     if thresholds.measured_on:
         what, _, rest = warning.partition("; indicative only")
         warning = f"{what}; {of_threshold_set(thresholds.tag, thresholds.measured_on)}{rest}"
-    return LiteNgram(detector.weights, warning, thresholds)
+    return LiteNgram(detector.weights, warning, thresholds, detector.flags)
 
 
 def _describe_built_in(settings: ScoreSettings) -> tuple[str, str]:
@@ -135,6 +136,25 @@ def threshold_set_of(settings: ScoreSettings, identity: str) -> ThresholdSet | N
     if chosen is not None and f"{base}/{chosen.tag}" != identity:
         raise BadThresholds(f"score.thresholds has {chosen.tag} for {name}, not the set of {identity}: set both alike")
     return chosen
+
+
+def stated_flags(settings: ScoreSettings, identity: str) -> float | None:
+    """The share of human pages that the card of the detector `identity` says it flags; None: it has none here.
+
+    The card is the measurement in a threshold set, that of the published thresholds of a pair, or that in the training
+    of the built-in detector, of the web collection of which it flags the most.
+    """
+    try:
+        chosen = threshold_set_of(settings, identity)
+        built_in = _load_built_in(settings) if name_of(identity) == BUILT_IN else None
+    except FarmwatchError:  # of another threshold set, or its files are not here
+        return None
+    if chosen is not None and not chosen.published:
+        return chosen.measured.flags if chosen.measured else None
+    if built_in is not None:
+        own = built_in.published[0]
+        return built_in.flags if identity == f"{own.detector}/{own.tag}" else None
+    return STATED.get(identity.rpartition("/")[2]) if "/" in identity else None
 
 
 def _thresholds(name: str, settings: ScoreSettings, base: str, own: Sequence[ThresholdSet] = ()) -> ThresholdSet | None:

@@ -15,11 +15,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from scoring.estimate.beta_binomial import Floats
-from scoring.estimate.fit import Fit
+from scoring.estimate.fit import Cell, Fit
 from scoring.estimate.intervals import Interval
 from scoring.statistics.shares import quantile_of_sum
 
-Cell = tuple[int, int]  # scored and flagged articles of a site
 NO_CELL: Cell = (0, 0)  # the run has no scored article of the site
 PairedCells = Mapping[tuple[Cell, Cell], int]  # the cell of a site under A and under B -> sites
 

@@ -34,6 +34,7 @@ class ErrorRates(msgspec.Struct, frozen=True):
 
     digest: str  # of the weights file
     warning: str
+    flags: float | None = None  # of the human pages of a web collection, that of which the most are flagged
 
 
 class PreparedText(NamedTuple):
@@ -81,9 +82,12 @@ def probability(
 class LiteNgram:
     """The built-in detector with its weights."""
 
-    def __init__(self, weights: Weights, warning: str, thresholds: ThresholdSet | None = None) -> None:
-        """Score with `weights`; `warning` states their errors, `thresholds` replace their own."""
+    def __init__(
+        self, weights: Weights, warning: str, thresholds: ThresholdSet | None = None, flags: float | None = None
+    ) -> None:
+        """Score with `weights`; `warning` and `flags` state their errors, `thresholds` replace their own."""
         self.weights = weights
+        self.flags = flags
         self.warning = warning
         self.published = _published(weights)
         self.thresholds = thresholds or self.published[0]
@@ -105,7 +109,7 @@ class LiteNgram:
             raise BadWeights(f"{source} or the numbers beside it cannot be read: {error}") from error
         if rates.digest != weights.digest:
             raise BadWeights(f"{numbers} is of other weights than {source}")
-        return cls(weights, rates.warning)
+        return cls(weights, rates.warning, flags=rates.flags)
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """One TextScore per text; `score` is the margin of the regression, `p_llm` the calibrated probability."""

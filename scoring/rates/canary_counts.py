@@ -27,6 +27,7 @@ from scoring.estimate.remarks import Fact, Remark, RemarkKind
 from scoring.rates.canary import canary_name, truth_of
 from scoring.rates.settings import RateSettings
 from scoring.rates.versions import refuse_pooled
+from stream.schema.control_sites import is_control_site
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import SiteClass, Truth
 from stream.text.times import DAY_MS
@@ -119,9 +120,11 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
 def canary_summary(rows: Iterable[SiteState], since_ms: int = 0) -> CanarySummary:
     """Count the canary sites in rows that were sent since then (ms), one round of each label and content.
 
+    Control sites of archives are left out: nobody sends them, and `scoring.rates.controls` counts them.
+
     Raises PooledDetectors for canary rows of several detectors, rulesets, site methods or runs.
     """
-    canaries = [row for row in rows if truth_of(row.site) is not None]
+    canaries = [row for row in rows if truth_of(row.site) is not None and not is_control_site(row.site)]
     over, under_way = _chosen(row for row in canaries if row.updated_at >= since_ms)
     refuse_pooled(canaries)
     every = [*over, *under_way]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from scoring.estimate.remarks import Remark
-from scoring.rates.direct_share import cells_of
+from scoring.rates.direct_share import unknown_cells
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import fits_of
 from stream.schema.records import SiteState
@@ -30,6 +30,7 @@ def certain_llm_sites(
     None are listed of a ruleset, detector and site method whose sites are not told apart in two kinds.
     """
     from scoring.estimate.doubts import kinds_not_told_apart  # it loads numpy
+    from scoring.estimate.fit import cell_of
 
     certain: dict[str, float] = {}
     remarks: list[Remark] = []
@@ -37,8 +38,8 @@ def certain_llm_sites(
         if untold := kinds_not_told_apart(fit):
             remarks += untold
             continue
-        cells = certain_cells(cells_of(sites), fit.cautious, most_false)
-        certain |= {row.site: cells[row.scored, row.flagged] for row in sites if (row.scored, row.flagged) in cells}
+        cells = certain_cells(unknown_cells(sites), fit.cautious, most_false)
+        certain |= {row.site: cells[cell] for row in sites if row.scored and (cell := cell_of(row)) in cells}
     return CertainSites(dict(sorted(certain.items(), key=lambda item: (-item[1], item[0]))), tuple(remarks))
 
 

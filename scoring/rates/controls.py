@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from scoring.estimate.intervals import PLACES
+from stream.schema.control_sites import is_control_site
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import SiteClass
 
@@ -58,6 +59,11 @@ class ControlCounts(msgspec.Struct, frozen=True, kw_only=True):
             control_sites=control_sites,
             called_llm=called_llm,
         )
+
+
+def archived(rows: Iterable[SiteState]) -> list[SiteState]:
+    """The control sites of archives among rows: they count in no share, and their pages are controls like others."""
+    return [row for row in rows if is_control_site(row.site)]
 
 
 def control_cells(rows: Iterable[SiteState]) -> Counter[tuple[int, int]]:

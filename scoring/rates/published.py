@@ -21,11 +21,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from scoring.rates.canary_counts import recent_canaries
+from scoring.rates.controls import archived
 from scoring.rates.cuts import cut_rows
-from scoring.rates.direct_share import WIDEST, cells_of, known_sites, share_of_rows
+from scoring.rates.direct_share import WIDEST, known_sites, share_of_rows, unknown_cells
 from scoring.rates.split_rates import RateQuery
 from scoring.rates.terms import changed_row
 from scoring.rates.versions import Versions, comparable
+from stream.schema.control_sites import real_host
 from stream.schema.records import SiteState
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ _FIRST_YEAR = "2023"  # after ChatGPT
 _DRAWS = 4000
 _SEED = 1
 _PLACES = 6
+_NO_CONTROLS = {"control_scored": 0, "control_flagged": 0}  # of a period, all articles are to be told apart
 
 
 class PublishedLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,12 +123,13 @@ def published_periods(rows: Sequence[SiteState], query: RateQuery, least: int = 
         from scoring.estimate.fit import WIDE
         from scoring.estimate.mixture import estimate_share
 
-        known = known_sites(recent_canaries(query.settings, of_versions, query.now_ms), counted)
+        with_controls = [*counted, *archived(of_versions)]
+        known = known_sites(recent_canaries(query.settings, of_versions, query.now_ms), with_controls)
         fit = estimate_share(_site_years(counted), WIDE, known, confidence)
-        sites = [row.site for row in counted]
-        domains = dict(zip(sites, domains_of(sites.__iter__), strict=True))
+        hosts = [real_host(row.site) for row in with_controls]
+        domains = dict(zip((row.site for row in with_controls), domains_of(hosts.__iter__), strict=True))
         assert fit is not None  # a site with a quarter has a scored text
-        errors = _errors(counted, domains, fit)
+        errors = _errors(with_controls, domains, fit)
         for name, every in sorted(_periods(counted, domains, query.by == YEAR).items()):
             members = [dated for dated in every if dated.scored >= least]
             if members:
@@ -141,7 +145,7 @@ def _site_years(rows: Sequence[SiteState]) -> Counter[tuple[int, int]]:
             for of, number in zip(years, counts, strict=True):
                 of[quarter[:4]] += number
         cells.update((scored, years[1][year]) for year, scored in years[0].items() if year >= _FIRST_YEAR)
-    return cells or cells_of(rows)
+    return cells or unknown_cells(rows)
 
 
 def _periods(rows: Sequence[SiteState], domains: Mapping[str, str], by_year: bool) -> dict[str, list[Dated]]:
@@ -207,7 +211,9 @@ def _share(
 
 
 def _line(period: Period, query: RateQuery) -> PublishedLine:
-    of_period = [changed_row(of.row, {"scored": of.scored, "flagged": of.flagged}) for of in period.members]
+    of_period = [
+        changed_row(of.row, {"scored": of.scored, "flagged": of.flagged} | _NO_CONTROLS) for of in period.members
+    ]
     of_sites, _ = share_of_rows(of_period, None, query.settings.confidence, period.fit)
     return PublishedLine(
         by=query.by,

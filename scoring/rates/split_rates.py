@@ -15,16 +15,16 @@ from scoring.estimate.remarks import Remark, RemarkKind
 from scoring.interface import UNCALIBRATED
 from scoring.rates.canary import is_canary
 from scoring.rates.canary_counts import Correction, by_canaries, recent_canaries
-from scoring.rates.controls import ControlCounts, count_controls, count_declared
+from scoring.rates.controls import ControlCounts, archived, count_controls, count_declared
 from scoring.rates.cuts import Cut, cut_rows
 from scoring.rates.direct_share import (
     DirectShare,
     ShareChanged,
     ShareState,
     by_review,
-    cells_of,
     known_sites,
     share_of_rows,
+    unknown_cells,
 )
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import EstimateLine, is_through_segments, rate_of, without_a_page
@@ -88,6 +88,7 @@ class _Whole(NamedTuple):
 
     versions: Versions
     rows: Sequence[SiteState]
+    of_archives: Sequence[SiteState]
     correction: Correction
     share: DirectShare
     fit: Fit | None  # shows how often a kind of site is flagged
@@ -108,7 +109,8 @@ def rate_lines(rows: Sequence[SiteState], query: RateQuery | None = None) -> lis
         counted, groups = cut_rows(of_versions, query.by, query.cut, settings.groups, now_ms, query.earlier)
         canaries = recent_canaries(settings, of_versions, now_ms)
         correction = Correction(query.errors) if query.errors else by_canaries(canaries, counted)
-        known = known_sites(canaries, counted)
+        of_archives = archived(of_versions)
+        known = known_sites(canaries, [*counted, *of_archives])
         share, fit = share_of_rows(counted, known, settings.confidence, definition=query.definition)
         change = None
         if fit is not None and not query.by and query.definition == SITES:
@@ -116,7 +118,7 @@ def rate_lines(rows: Sequence[SiteState], query: RateQuery | None = None) -> lis
 
             change = change_of_rows(counted, fit, share.design_effect)
         undated = query.cut.undated(of_versions, settings.groups)
-        whole = _Whole(versions, counted, correction, share, fit, change, undated)
+        whole = _Whole(versions, counted, of_archives, correction, share, fit, change, undated)
         lines += [_line(group, members, whole, query) for group, members in groups.items()]
     return lines
 
@@ -165,7 +167,7 @@ def _line(group: str, members: Sequence[SiteState], whole: _Whole, query: RateQu
         canary_remark=correction.remark,
         expired=sum(map(is_too_old, members)),
         through_segments=sum(is_through_segments(row.scored, row.through_segments) for row in members),
-        controls=count_controls(members),
+        controls=count_controls(members if query.by else [*members, *whole.of_archives]),
         declared=count_declared(members),
     )
 
@@ -187,8 +189,8 @@ def fits_of(rows: Sequence[SiteState], settings: RateSettings, now_ms: int) -> I
 
     for _, of_versions in comparable(rows):
         sites = [counted_at(row, now_ms) for row in of_versions if not is_canary(row.site)]
-        known = known_sites(recent_canaries(settings, of_versions, now_ms), sites)
-        fit = estimate_share(cells_of(sites), WIDE, known)
+        known = known_sites(recent_canaries(settings, of_versions, now_ms), [*sites, *archived(of_versions)])
+        fit = estimate_share(unknown_cells(sites), WIDE, known)
         if fit is not None:
             yield sites, fit
 
@@ -200,11 +202,13 @@ def llm_probabilities(
 
     Sites without a scored article have none, and neither have canaries.
     """
+    from scoring.estimate.fit import cell_of
+
     return {
-        row.site: round(fit.posterior[row.scored, row.flagged], 6)
+        row.site: round(fit.posterior[cell_of(row)], 6)
         for sites, fit in fits_of(rows, settings or RateSettings(), now_ms)
         for row in sites
-        if (row.scored, row.flagged) in fit.posterior
+        if row.scored
     }
 
 

@@ -43,6 +43,13 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return float(logistic(self.slope * number + self.offset))
 
 
+class Measured(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What was measured at a threshold: another one has other errors."""
+
+    threshold: float
+    flags: float  # share of human texts that is flagged
+
+
 class ThresholdSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A detector's threshold, curve and site test. Raises ValueError for a bad name or number."""
 
@@ -55,6 +62,7 @@ class ThresholdSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     site_test: SprtParams | None = None  # measured on labelled sites; None = the detector's default
     published: bool = False  # True: came with the detector, not measured by the operator
     measured_on: str = ""  # the texts behind the numbers, in words; "" = unknown
+    measured: Measured | None = None  # None: its errors are unknown
 
     def __post_init__(self) -> None:
         if not valid_name(self.name):
@@ -71,8 +79,13 @@ class ThresholdSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def digest(self) -> str:
         """SHA-256 of everything that changes a flag, a probability or a site verdict; 8 hex digits."""
         numbers = msgspec.to_builtins(self)
-        del numbers["measured_on"]
+        del numbers["measured_on"], numbers["measured"]
         return hashlib.sha256(msgspec.json.encode(numbers)).hexdigest()[:8]
+
+    def with_errors(self, flags: float, measured_on: str) -> ThresholdSet:
+        """This set with the share of human texts that it flags, measured on these."""
+        measured = Measured(threshold=self.threshold, flags=flags)
+        return msgspec.structs.replace(self, measured_on=measured_on, measured=measured)
 
     @property
     def tag(self) -> str:
@@ -123,7 +136,10 @@ def load_thresholds(name_or_path: str, base: str, own: Sequence[ThresholdSet] = 
 
 
 def read_thresholds(path: Path) -> ThresholdSet:
-    """The set in a file, for any detector. Raises BadThresholds."""
+    """The set in a file, for any detector. Raises BadThresholds.
+
+    The errors of one are unknown if its threshold was edited since they were measured.
+    """
     try:
         with path.open("rb") as file:
             thresholds = msgspec.json.decode(file.read(_LARGEST_BYTES), type=ThresholdSet)
@@ -133,6 +149,8 @@ def read_thresholds(path: Path) -> ThresholdSet:
         raise BadThresholds(f"{path}: no threshold set: {error}") from error
     if thresholds.published:
         raise BadThresholds(f"{path}: published sets come with the program, not from a file: set published to false")
+    if thresholds.measured is None or thresholds.measured.threshold != thresholds.threshold:
+        return msgspec.structs.replace(thresholds, measured_on="", measured=None)
     return thresholds
 
 

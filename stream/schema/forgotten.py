@@ -14,6 +14,7 @@ import msgspec
 
 from stream.log.contract import Log, Output
 from stream.schema.control_rows import ControlRows, read_row
+from stream.schema.control_sites import real_host
 from stream.schema.topics import CONTROL
 
 _KEY = b"forgotten/"
@@ -60,8 +61,8 @@ class Forgotten:
         return True
 
     def covers(self, host: str) -> bool:
-        """Whether a host is forgotten."""
-        return self.version > 0 and self._covers(host)
+        """Whether a host is forgotten, with its control site."""
+        return self.version > 0 and self._covers(real_host(host))
 
     @property
     def is_pending(self) -> bool:

@@ -105,6 +105,7 @@ _LETTER = {"stage": "measure", "reason": "BadRecord"}
 _START_OF_A = 'process_start_time_seconds{job="farmwatch",instance="a:1"}'
 _GAP = 'farmwatch_detectors_gap{run="first",ruleset="default",detector="y/1",kind="flags"}'
 _CONTROLS = 'farmwatch_control_share{run="first",ruleset="default",detector="x/1",bound="low"}'
+_STATED = _CONTROLS.replace("low", "stated")
 _CHANGED = 'farmwatch_share_changed{run="first",ruleset="default",detector="x/1"}'
 _DEVICE = "farmwatch_score_device_errors_total{kind="
 _PARKED = 'farmwatch_search_parked_timestamp_seconds{source="brave"}'
@@ -169,10 +170,12 @@ CASES = (
           {"run": "first", "detector": "y/1", "kind": "flags"}, "3%"),
     Case("DetectorsPart", "30m", LIVE | {_GAP: "-0.04x20 0x40"}, "29h"),
     Case("DetectorsPart", "30m", LIVE | _of_old({_GAP: "0.03x60"}), "29h"),
-    Case("ControlsFlagged", "30m", LIVE | {_CONTROLS: "0.05x20 0.14x40"}, "11h", "11h30m",
-          {"run": "first", "detector": "x/1"}, "14%"),
-    Case("ControlsFlagged", "30m", LIVE | {_CONTROLS: "0.09x60", _CONTROLS.replace("low", "point"): "0.3x60"}, "29h"),
-    Case("ControlsFlagged", "30m", LIVE | _of_old({_CONTROLS: "0.14x60"}), "29h"),
+    Case("ControlsFlagged", "30m", LIVE | {_CONTROLS: "0.04x20 0.08x40", _STATED: "0.05x60"}, "11h", "11h30m",
+          {"run": "first", "detector": "x/1"}, "3%"),
+    Case("ControlsFlagged", "30m", LIVE | {_CONTROLS: "0.09x60", _STATED: "0.1x60",
+          _CONTROLS.replace("low", "point"): "0.3x60"}, "29h"),
+    Case("ControlsFlagged", "30m", LIVE | {_CONTROLS: "0.5x60"}, "29h"),
+    Case("ControlsFlagged", "30m", LIVE | _of_old({_CONTROLS: "0.14x60", _STATED: "0.05x60"}), "29h"),
     Case("UnscoredArticles", "1m", _waiting(600) | {'farmwatch_stage_records_total{stage="judge"}': "0+99x150"}, "100m",
           "101m", said="10h 0m 0s"),
     Case("UnscoredArticles", "1m", _waiting(600, "0x85 80x70"), "99m", "101m", said="7h 30m 0s"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -20,19 +21,28 @@ from farmwatch.labels.label_lines import LabelFile, LabelledText
 from farmwatch.share.scored_articles import scored_articles
 from farmwatch.terminal.messages import counting, message, put, put_json, put_table, put_wrapped
 from farmwatch.terminal.remedies import in_full
+from replay.runs.configured import identity_of, tally_identity
+from replay.runs.lookup import find_run
 from scoring.calibration.labelled_scores import ScoredLabel, compared, gather
-from scoring.calibration.report import CalibrationReport, share_text, summary, tables
+from scoring.calibration.report import CalibrationReport, summary, tables
+from scoring.calibration.threshold import FLAGS_PLACES
 from scoring.calibration.threshold import calibrate as choose
 from scoring.detectors.registry import base_of, detector_identities, load_detectors, refuse_bad_identity
 from scoring.detectors.settings import ScoreSettings
 from scoring.errors import BadIdentity, CalibrationRefused, MissingModel, PoisonText
-from scoring.interface import Detector, TextScore
+from scoring.interface import Detector, TextScore, name_of
 from scoring.rates.canary import truth_of
-from scoring.thresholds.threshold_set import valid_name, write_thresholds
+from scoring.rates.controls import ControlCounts
+from scoring.thresholds.threshold_set import ThresholdSet, valid_name, write_thresholds
+from stream.log.contract import Log
+from stream.schema.control import Control
+from stream.schema.control_sites import is_control_site
 from stream.schema.page_age import PageAge
+from stream.schema.runs import LIVE
 from stream.schema.vocabulary import Truth
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.whole_files import write_whole
+from stream.text.wording import counted
 
 _TEXTS_AT_ONCE = 64
 
@@ -70,8 +80,8 @@ def calibrate(
     site, intervals are clustered by it.
 
     With --from-controls the threshold holds for the sites of the log: what it flags of their pages of before ChatGPT is
-    said with each score from then on. It takes the scores that the log has, of the first configured detector or
-    --detector.
+    said with each score from then on. It takes the scores that the log has of the detector that judges its sites, or
+    of --detector. The errors are measured on the texts on which the threshold is chosen: keep sites aside for a check.
 
     Exit code 1: bad lines were reported and skipped, or the labels are too few;
     then nothing is written, and the message says how many are needed.
@@ -95,9 +105,8 @@ def calibrate(
             file.end()
         message(f"farmwatch: {in_full(error)}")
         return Exit.PROBLEM
-    if from_controls:
-        here = share_text(report.all.false_positives)
-        chosen = msgspec.structs.replace(chosen, measured_on=f"{chosen.measured_on}, controls of the log: flags {here}")
+    if (here := _of_controls(chosen, of_log)) is not None:
+        chosen = chosen.with_errors(round(here.share, FLAGS_PLACES), f"{chosen.measured_on}; {_words(here)}")
         report = msgspec.structs.replace(report, thresholds=chosen)
     out.mkdir(parents=True, exist_ok=True)
     write_thresholds(files["json"], chosen, force=force)
@@ -113,19 +122,42 @@ def calibrate(
 
 def _of_log(config: Config, detector: str) -> list[ScoredLabel]:
     """The scores of control pages and of LLM canaries in the log. Raises CalibrationRefused without a control."""
-    wanted = detector or config.score.detectors[0]
     rows = []
     with opened(config) as log:
-        for article in scored_articles(log, wanted):
+        base = base_of(detector if "/" in detector else _identity(log, config, detector))
+        for article in scored_articles(log, base):
             score, truth = article.score, truth_of(article.site)
-            is_human = truth is None and article.age == PageAge.CONTROL
+            is_human = article.age == PageAge.CONTROL and (truth is None or is_control_site(article.site))
             if is_human or truth == Truth.LLM:
-                number = score.p_llm if compared(base_of(score.detector)) == "p_llm" else score.score
+                number = score.p_llm if compared(base) == "p_llm" else score.score
                 register = article.words, article.site, article.language
                 rows.append(ScoredLabel(score.detector, truth == Truth.LLM, number, *register))
     if all(row.llm for row in rows):
-        raise CalibrationRefused(f"the log has no control page with a score of {wanted}")
+        raise CalibrationRefused(f"the log has no control page with a score of {base}")
     return rows
+
+
+def _identity(log: Log, config: Config, name: str) -> str:
+    """The detector that judges sites, if it has this name or none is given; else the configured one of the name."""
+    control = Control(log)
+    judging = (find_run(control, LIVE).detector if control.runs else "") or tally_identity(config)
+    return judging if name in ("", name_of(judging)) else identity_of(config, name)
+
+
+def _of_controls(chosen: ThresholdSet, rows: Sequence[ScoredLabel]) -> ControlCounts | None:
+    """What a set flags of the control pages of the log, as `review controls` counts them; None without one."""
+    scored: Counter[str] = Counter()
+    flagged: Counter[str] = Counter()
+    for row in rows:
+        if not row.llm and row.number is not None:
+            scored[row.site] += 1
+            flagged[row.site] += chosen.flag(row.number)
+    return ControlCounts.of(Counter((number, flagged[site]) for site, number in scored.items()))
+
+
+def _words(here: ControlCounts) -> str:
+    of = f"{here.flagged:,} of {counted(here.pages, 'page')} of {counted(here.sites, 'site')}"
+    return f"flags {here.share:.2%} of the controls of the log ({of}; 95% interval {here.low:.2%} to {here.high:.2%})"
 
 
 def _scores(config: Config, lines: Sequence[LabelledText], detector: str, file: LabelFile) -> list[ScoredLabel]:

@@ -22,6 +22,7 @@ from farmwatch.crawl.archive_import import ImportSummary, MeasuredStream, import
 from farmwatch.daemon import page_inspector
 from farmwatch.terminal.jsonl import STDIN, binary_input
 from farmwatch.terminal.messages import counting, message, put, put_json
+from stream.schema.dates import CHATGPT
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.wording import counted, one_line
 
@@ -35,6 +36,13 @@ def import_archives(
     *,
     source: Annotated[str, Parameter(help="Source of hits that the pages are counted under.")] = "warc",
     site: Annotated[list[str] | None, Parameter(help="Only pages of this host; may be repeated.", negative="")] = None,
+    controls: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            help="Take pages that were fetched before ChatGPT (2022-11-30) as controls, which count in no share.",
+        ),
+    ] = False,
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
@@ -43,6 +51,10 @@ def import_archives(
     The rules are those of the crawl: HTML, cut at crawl.body_bytes. A parked domain, a bot challenge and the like has a
     record that says so. Records that are passed over are counted by reason. A broken record is reported with its file
     and offset and skipped.
+
+    With --controls, pages of old archives, such as Common Crawl's, are surely human by the time of their fetch: `rate`,
+    `review controls` and `lab calibrate --from-controls` say what the detector flags of them. Their sites end in
+    .archive.human.canary.invalid, are never crawled, and count in no share. Newer pages are passed over.
 
     For 90 days, a record is appended once: after an interruption, import the same files again. Imports may run side by
     side on one machine. Exit code 1: a record is broken, or there was no page, new or known.
@@ -73,6 +85,7 @@ def import_archives(
                     sites=sites,
                     known=imports.ids,
                     inspector=page_inspector,
+                    as_controls=controls,
                 )
                 try:
                     added = import_pages(log, records, imports, partial(_report_broken, file, count(1)))
@@ -96,6 +109,8 @@ def import_archives(
         put("; ".join(said))
     if total.skipped["private_address"]:
         message("--set crawl.allow_private=true lets in what comes from addresses that are not public")
+    if controls and not total.pages and not total.skipped["known"]:
+        message(f"no page was fetched before {CHATGPT}, by its WARC-Date: there are no controls here")
     if not (total.pages or total.skipped or total.broken):
         message("nothing was imported: there is no record")
     return Exit.OK if not total.broken and (total.pages or total.skipped["known"]) else Exit.PROBLEM

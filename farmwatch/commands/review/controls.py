@@ -17,6 +17,7 @@ from farmwatch.tables.listing import LISTING, Listing
 from farmwatch.terminal.messages import message
 from replay.runs.configured import tally_identity
 from replay.runs.lookup import find_run
+from scoring.detectors.registry import stated_flags
 from scoring.rates.controls import FEWEST_SITES
 from stream.schema.control import Control
 from stream.schema.runs import LIVE
@@ -63,10 +64,16 @@ def controls(
         rows = registers(scored_articles(log, detector, run))
     selection.put(rows, "row", [column.name for column in _COLUMNS])
     if listing.is_table:
-        for text in _advice(rows):
+        for text in (*_advice(rows), _stated(stated_flags(config.score, detector))):
             message(text)
         print_caveats(caveats(config, [detector]), short=True)
     return Exit.OK
+
+
+def _stated(flags: float | None) -> str:
+    if flags is None:
+        return "the detector has no card that states what it flags of human pages: no alert compares them with it"
+    return f"stated by the detector's card: {flags:.1%} of human pages"
 
 
 def _advice(rows: list[Register]) -> list[str]:

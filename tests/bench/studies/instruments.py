@@ -116,12 +116,16 @@ def threshold_set(scores: LabelledScores, column: Column, fpr: float) -> Thresho
     """What `farmwatch lab calibrate` makes of all pages, rounded, for a model whose digest is still to be filled in."""
     made, _ = calibrate(scores, "sites-2025", fpr)
     assert made.curve is not None
-    return msgspec.structs.replace(
+    made = msgspec.structs.replace(
         made,
         detector=column.detector.replace("@00000000", ""),
         threshold=significant(made.threshold, 6),
         curve=Curve(significant(made.curve.slope, 6), significant(made.curve.offset, 6)),
-        measured_on=f"{measured_on(scores)} (2025, {ARTICLE_WORDS} words or more, most LLM sites by one maker),"
+    )
+    texts = measured_on(scores).removesuffix(", on which it was chosen")
+    return made.with_errors(
+        fpr,
+        f"{texts} (2025, {ARTICLE_WORDS} words or more, most LLM sites by one maker),"
         f" scored by {column.scored_by}; chosen on the same pages, to flag {fpr:.0%} of the human ones",
     )
 

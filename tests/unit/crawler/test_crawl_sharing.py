@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import msgspec
 import pytest
 
 from crawler.errors import OldFrontier
@@ -15,6 +16,7 @@ from stream.log.contract import partition_of
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
+from stream.schema.control_sites import control_site, control_url
 from stream.schema.records import Decision, Hit
 from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.crawl_driver import Committed, Store, driving, hits_of, settings_for
@@ -123,13 +125,14 @@ def test_a_frontier_of_another_version_ends_the_process(first: str) -> None:
 
 
 def test_imported_hits_are_counted_and_passed_over() -> None:
-    """A hit with an imported page leaves no row; a real hit for the same URL is crawled."""
+    """A hit with an imported page leaves no row, nor does one of a control site; a real hit for the URL is crawled."""
     hit = hits_of("http://a.test/1")[0]
     taken = Hit(id="i", site=hit.site, url=hit.url, source="warc", imported=True)
+    control = msgspec.structs.replace(taken, id="c", site=control_site(hit.site), url=control_url(hit.url))
     with driving(NOWHERE) as driver:
-        driver.round([taken])
+        driver.round([taken, control])
         assert not any(state.rows for state in driver.store.states)
         driver.round([hit])
     sample = driver.metrics.registry.get_sample_value
-    assert sample("farmwatch_search_results_total", {"source": "warc", "outcome": "imported"}) == 1
+    assert sample("farmwatch_search_results_total", {"source": "warc", "outcome": "imported"}) == 2
     assert sample("farmwatch_search_results_total", {"source": "file", "outcome": "queued"}) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
@@ -11,11 +12,14 @@ import numpy as np
 import pytest
 
 from filters.quality.names import MEASURES
+from scoring.detectors.registry import detector_identities
+from scoring.detectors.settings import ScoreSettings
 from scoring.rates.canary import CanaryName
 from scoring.stages.score import score_key
-from scoring.thresholds.threshold_set import load_thresholds
+from scoring.thresholds.threshold_set import Measured, load_thresholds
 from stream.log.contract import Output, partition_of
 from stream.opening import open_log
+from stream.schema.control_sites import control_site
 from stream.schema.records import Features, Record, Verdict, encode
 from stream.schema.topics import FEATURES, SCORES, VERDICTS
 from stream.text.user_errors import Exit
@@ -54,12 +58,14 @@ def new_log(
 def test_controls_are_shown_by_register(farmwatch: Runner, tmp_path: Path) -> None:
     """A row for all and each kind, length and language; the worst register and the missing ones are said.
 
-    Pages of other ages count as articles only, declared ones have rows apart, canaries none.
+    Pages of other ages count as articles only, control sites of archives as control pages only; declared ones have rows
+    apart, canaries none.
     """
     pages = [(f"en{n % 8}.example", 0.9 if n < 2 else 0.1, "control", "en", 400) for n in range(24)]
     pages += [(f"de{n % 6}.example", 0.9 if n % 2 else 0.1, "control", "de", 100) for n in range(12)]
     pages += [(f"fr{n}.example", 0.9, "", "fr", 400) for n in range(12)]
     pages += [("old.example", 0.9, "declared", "en", 400)]
+    pages += [(control_site("archived.example"), 0.9, "control", "en", 400)]
     pages += [(CanaryName("notes", "0" * 16, 10, 7, "human").site, 0.9, "control", "en", 400)]
     url = new_log(tmp_path / "log", farmwatch, pages)
     rows = {
@@ -67,14 +73,15 @@ def test_controls_are_shown_by_register(farmwatch: Runner, tmp_path: Path) -> No
         for row in farmwatch("review", "controls", "--json", "--log", url).lines
     }
     of_all, german = rows["control", "all", "all"], rows["control", "language", "de"]
-    assert (of_all["sites"], of_all["pages"], of_all["flagged"], of_all["articles"]) == (14, 36, 8, 49)
+    assert (of_all["sites"], of_all["pages"], of_all["flagged"], of_all["articles"]) == (15, 37, 9, 49)
     assert (german["sites"], german["share"], german["articles"]) == (6, 0.5, 12)
     assert rows["control", "length", "0-149 words"]["pages"] == 12
     assert rows["control", "language", "fr"]["pages"] == 0 and rows["declared", "language", "en"]["flagged"] == 1
     ran = farmwatch("review", "controls", "--log", url)
     assert ran.code == Exit.OK
-    assert "14 control sites: the interval of the share needs 50" in ran.err
+    assert "15 control sites: the interval of the share needs 50" in ran.err
     assert "worst: language de, 50.0% (" in ran.err or "worst: length 0-149 words, 50.0% (" in ran.err
+    assert "the detector has no card" in ran.err
     assert "few controls, add some: language fr (12 articles)" in ran.err
 
 
@@ -103,7 +110,7 @@ def test_a_threshold_is_calibrated_on_the_controls_of_the_log(farmwatch: Runner,
     """
     pages = known_pages()
     url = new_log(tmp_path / "log", farmwatch, pages, LITE)
-    options = ["--detector", "lite-ngram", "--fpr", "0.05", "--out", tmp_path, "--json", "--log", url]
+    options = ["--detector", LITE, "--fpr", "0.05", "--out", tmp_path, "--json", "--log", url]
     ran = farmwatch("lab", "calibrate", "--from-controls", *options)
     assert ran.code == Exit.OK, ran.err
     (report,) = ran.lines
@@ -112,13 +119,46 @@ def test_a_threshold_is_calibrated_on_the_controls_of_the_log(farmwatch: Runner,
     errors = report["all"]["false_positives"]
     assert (errors["count"], errors["total"]) == (flagged, 600) and 0 < flagged <= 30
     assert errors["high"] > 1.5 * errors["share"]  # whole sites vary: binomial, it would end at 1.4 times the share
-    said = load_thresholds(str(tmp_path / "calibrated.json"), "lite-ngram/0a1b2c3d").measured_on
-    assert said.startswith("600 human and 120 LLM texts of 42 sites, controls of the log: flags ")
+    made = load_thresholds(str(tmp_path / "calibrated.json"), "lite-ngram/0a1b2c3d")
+    assert made.measured == Measured(threshold=made.threshold, flags=round(flagged / 600, 6))
+    assert made.measured_on.startswith("600 human and 120 LLM texts of 42 sites, on which it was chosen; flags ")
+    ends = f"({flagged} of 600 pages of 30 sites; 95% interval {errors['low']:.2%} to {errors['high']:.2%})"
+    assert made.measured_on.endswith(f"of the controls of the log {ends}")
+
+
+def test_controls_and_labels_are_told_apart(farmwatch: Runner, tmp_path: Path) -> None:
+    """The texts of --labels help to choose the threshold; what it flags of controls is counted over the log's alone."""
+    url = new_log(tmp_path / "log", farmwatch, known_pages(), LITE)
+    lines = [{"label": "human", "p_llm": 0.01, "detector": LITE, "site": f"f{n % 20}.example"} for n in range(400)]
+    (tmp_path / "labels.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    options = ["--detector", LITE, "--fpr", "0.05", "--out", tmp_path, "--json", "--log", url]
+    ran = farmwatch("lab", "calibrate", "--labels", tmp_path / "labels.jsonl", "--from-controls", *options)
+    assert ran.code == Exit.OK, ran.err
+    made = load_thresholds(str(tmp_path / "calibrated.json"), "lite-ngram/0a1b2c3d")
+    of_log = sum(p > made.threshold for _, p, age, *_ in known_pages() if age == "control")
+    assert f"({of_log} of 600 pages of 30 sites" in made.measured_on and "1,000 human" in made.measured_on
+    assert made.measured is not None and made.measured.flags == round(of_log / 600, 6)
+
+
+def test_two_versions_of_a_detector_are_not_pooled(farmwatch: Runner, tmp_path: Path) -> None:
+    """By a name the scores are those of the detector that judges the log's sites, whatever others the log holds."""
+    (judging,) = detector_identities(ScoreSettings())
+    url = new_log(tmp_path / "log", farmwatch, known_pages(), judging)
+    with closing(open_log(url)) as log:
+        again = text_score("h1.example", "t1", LITE, True, "p1", "f1", p_llm=0.9)
+        place = partition_of("h1.example", log.topics()[SCORES])
+        log.append([Output(SCORES, place, score_key(again).encode(), encode(again))])
+    options = ["--fpr", "0.05", "--out", tmp_path, "--json", "--log", url]
+    ran = farmwatch("lab", "calibrate", "--from-controls", "--detector", "lite-ngram", *options)
+    assert ran.code == Exit.OK, ran.err
+    (report,) = ran.lines
+    assert report["all"]["false_positives"]["total"] == 600
+    assert report["thresholds"]["detector"] == judging.rpartition("/")[0]
 
 
 def test_calibration_needs_controls_or_labels(farmwatch: Runner, tmp_path: Path) -> None:
     """Neither is a usage error; a log without a control page is a problem, said in a line."""
     assert farmwatch("lab", "calibrate").code == Exit.USAGE
     url = new_log(tmp_path / "log", farmwatch, [("a.example", 0.9, "", "en", 400)], LITE)
-    ran = farmwatch("lab", "calibrate", "--from-controls", "--detector", "lite-ngram", "--out", tmp_path, "--log", url)
+    ran = farmwatch("lab", "calibrate", "--from-controls", "--detector", LITE, "--out", tmp_path, "--log", url)
     assert (ran.code, "the log has no control page with a score of lite-ngram" in ran.err) == (Exit.PROBLEM, True)

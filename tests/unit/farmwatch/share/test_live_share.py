@@ -61,18 +61,20 @@ def test_gauges_show_the_newest_rows_of_the_detector_in_use(log: MemoryLog) -> N
 
 
 def test_the_flagged_share_of_controls_is_a_gauge(log: MemoryLog) -> None:
-    """It has the interval of `rate`; without a control page any more there is none."""
+    """It has the interval of `rate`, and what the detector's card states; without a control page any more none."""
     metrics = Metrics()
     share = live_share(log, metrics)
+    share.stated = 0.05
     controls: dict[str, Any] = {"control_scored": 8, "control_flagged": 2}
     log.append([row(f"c{n}", "human", scored=8, flagged=2, **controls) for n in range(6)])
     share.update_gauges()
     name = 'control_share{bound="%s",detector="x/1",ruleset="default",run="first"}'
     low, point, high = (_value(metrics, name % bound) for bound in ("low", "point", "high"))
     assert low is not None and high is not None and low < 0.25 < high and point == 0.25
+    assert _value(metrics, name % "stated") == 0.05
     log.append([row(f"c{n}", "human", scored=8, flagged=2) for n in range(6)])
     share.update_gauges()
-    assert _value(metrics, name % "point") is None
+    assert _value(metrics, name % "point") is _value(metrics, name % "stated") is None
 
 
 def test_the_share_and_its_alarm_are_gauges(log: MemoryLog) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.detectors.registry import DETECTORS, detector_warnings, load_detectors
+from scoring.detectors.registry import DETECTORS, detector_warnings, load_detectors, stated_flags
 from scoring.detectors.settings import ScoreSettings
 from scoring.errors import BadWeights, UnknownDetector
 from scoring.lite_ngram.detector import LiteNgram, prepare
@@ -76,9 +77,8 @@ def test_with_thresholds_measured_elsewhere_the_warning_names_their_error(tmp_pa
     """A set that names its texts stands in place of `indicative only`; what the card measured stays."""
     base, _, _ = DETECTOR.identity.rpartition("/")
     measured_on = "600 human and 120 LLM texts of 42 sites, controls of the log: flags 4.67%"
-    chosen = ThresholdSet(
-        name="mine", detector=base, number="p_llm", threshold=0.8, llm_below=False, measured_on=measured_on
-    )
+    chosen = ThresholdSet(name="mine", detector=base, number="p_llm", threshold=0.8, llm_below=False)
+    chosen = chosen.with_errors(0.0467, measured_on)
     write_thresholds(tmp_path / "mine.json", chosen)
     settings = ScoreSettings(detectors=["lite-ngram"], thresholds={"lite-ngram": str(tmp_path / "mine.json")})
     ((identity, warning),) = detector_warnings(settings).items()
@@ -86,6 +86,28 @@ def test_with_thresholds_measured_elsewhere_the_warning_names_their_error(tmp_pa
     instead = f"threshold set {chosen.tag}, measured on {measured_on}"
     assert warning.startswith(f"style classifier, not Binoculars; {instead}")
     assert "indicative only" not in warning and warning.endswith(DETECTOR.warning.partition(". ")[2])
+    assert stated_flags(settings, identity) == 0.0467
+
+
+def test_an_edited_threshold_has_no_measured_errors(tmp_path: Path) -> None:
+    """What was measured of another threshold is neither said nor compared with controls; its identity is as before."""
+    base, _, _ = DETECTOR.identity.rpartition("/")
+    made = ThresholdSet(name="mine", detector=base, number="p_llm", threshold=0.8, llm_below=False)
+    edited = msgspec.structs.replace(made.with_errors(0.0467, "600 human texts"), threshold=0.7)
+    write_thresholds(tmp_path / "mine.json", edited)
+    settings = ScoreSettings(detectors=["lite-ngram"], thresholds={"lite-ngram": str(tmp_path / "mine.json")})
+    ((identity, warning),) = detector_warnings(settings).items()
+    assert identity == f"{base}/{edited.tag}" and "600 human texts" not in warning
+    assert stated_flags(settings, identity) is None
+
+
+def test_the_card_states_what_it_flags_of_the_worst_web_collection() -> None:
+    """That of the weights that ship, at their own threshold; a detector that is not here states nothing."""
+    stated = stated_flags(ScoreSettings(), DETECTOR.identity)
+    assert stated is not None and f"up to {stated:.1%} of one" in DETECTOR.warning
+    assert stated_flags(ScoreSettings(), DETECTOR.identity.replace("p0.95", "careful")) is None
+    assert stated_flags(ScoreSettings(), "lite-ngram/00000000/p0.95") is None
+    assert stated_flags(ScoreSettings(), "binoculars/a+b@0a1b2c3d/bfloat16/512/accuracy") == 0.021
 
 
 @pytest.mark.parametrize(

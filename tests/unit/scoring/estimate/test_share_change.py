@@ -7,9 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from scoring.estimate.fit import WIDE, Fit, KnownSites
+from scoring.estimate.fit import WIDE, Cell, Fit, KnownSites
 from scoring.estimate.mixture import estimate_share
-from scoring.estimate.share_change import NO_CELL, Cell, share_change
+from scoring.estimate.share_change import NO_CELL, share_change
 from tests.support.sizes import LONG
 
 pytestmark = pytest.mark.slow

@@ -7,9 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scoring.estimate.fit import ALL_CONTROLS, WIDE, KnownSites, cell_of
+from scoring.estimate.intervals import Z95, wilson
+from scoring.estimate.mixture import estimate_share
+from scoring.rates.canary_counts import canary_summary
 from scoring.rates.controls import ControlCounts, count_controls, count_declared
-from scoring.rates.split_rates import RateQuery, rate_lines
+from scoring.rates.published import CONTROLS, QUARTER, published_lines
+from scoring.rates.split_rates import RateQuery, llm_probabilities, rate_lines
 from scoring.statistics.shares import share
+from stream.schema.control_sites import control_site
 from stream.schema.records import SiteState
 
 
@@ -61,15 +67,88 @@ def test_without_such_pages_nothing_is_said() -> None:
 
 
 def test_control_pages_are_known_human_sites_in_the_estimate() -> None:
-    """Sites that are flagged in a third of their pages read as LLM sites, until controls show human sites to be so.
-
-    Without the controls the same rows have a larger share, and a remark that no human site is known.
-    """
-    rows = [row(f"h{at}.com", 9, 3 + at % 2) for at in range(40)] + [row(f"l{at}.com", 9, 9) for at in range(10)]
-    with_controls = rows + [row(f"c{at}.com", 9, 3 + at % 2, (8, 3)) for at in range(20)]
-    plain = rows + [row(f"c{at}.com", 9, 3 + at % 2) for at in range(20)]
-    (known,), (unknown,) = (rate_lines(of, RateQuery()) for of in (with_controls, plain))
-    assert known.low is not None and known.high is not None and unknown.high is not None and unknown.low is not None
+    """Sites that are flagged in half of their pages may be of either kind, until controls show human sites to be so."""
+    rows = [row(f"h{at}.com", 6, 3 + at % 2) for at in range(40)] + [row(f"l{at}.com", 6, 6) for at in range(10)]
+    controls = [row(f"c{at}.com", 12, 6 + at % 2, (6, 3 + at % 2)) for at in range(20)]
+    plain = [row(f"c{at}.com", 12, 6 + at % 2) for at in range(20)]
+    (known,), (unknown,) = (rate_lines([*rows, *of], RateQuery()) for of in (controls, plain))
+    assert unknown.share is None and known.share is not None and known.low is not None and known.high is not None
     assert known.low <= 10 / 70 <= known.high
-    assert known.high - known.low < unknown.high - unknown.low
-    assert known.controls is not None and known.controls.flagged == 60 and unknown.controls is None
+    assert known.controls is not None and known.controls.flagged == 70 and unknown.controls is None
+
+
+def test_no_page_is_in_the_likelihood_twice() -> None:
+    """The control pages of a site are those of a known human one, and the site is asked for by its other pages.
+
+    So the share of sites with control pages beside others is that of the others' pages, with the controls as known.
+    """
+    rows = [row(f"c{at}.com", 9, 1 + at % 2, (4, at % 2)) for at in range(60)]
+    rows += [row(f"l{at}.com", 9, 8) for at in range(30)]
+    (line,) = rate_lines(rows, RateQuery())
+    later = {(5, 1): 60, (9, 8): 30}
+    wanted = estimate_share(later, WIDE, KnownSites({(4, 0): 30, (4, 1): 30}, {}))
+    assert wanted is not None and line.share == pytest.approx(wanted.share, abs=1e-6)
+
+
+def test_a_site_of_control_pages_alone_is_human_in_the_share() -> None:
+    """It is in the base of the share, is no LLM site however its pages are flagged, and takes part in the interval.
+
+    The share of the others is as without it, because its pages are in the likelihood once, as known ones.
+    """
+    rows = [row(f"h{at}.com", 9, at % 2) for at in range(60)] + [row(f"l{at}.com", 9, 8) for at in range(20)]
+    controls = [row(f"c{at}.com", 6, 0, (6, 0)) for at in range(39)] + [row("wrong.com", 6, 6, (6, 6))]
+    (line,) = rate_lines([*rows, *controls], RateQuery())
+    known = KnownSites({(6, 0): 39, (6, 6): 1}, {})
+    others = estimate_share({(9, 0): 30, (9, 1): 30, (9, 8): 20}, WIDE, known)
+    assert others is not None and line.share is not None and line.low is not None and line.high is not None
+    assert line.scored_sites == 120 and line.share == pytest.approx(others.share * 80 / 120, abs=1e-6)
+    part = wilson(80, 120, Z95)
+    assert line.low < others.low * part.point and others.high * part.point < line.high
+    likely = llm_probabilities([*rows, *controls])
+    assert (likely["wrong.com"], likely["l0.com"] > 0.9) == (0.0, True)
+
+
+def test_of_control_pages_alone_the_share_is_zero() -> None:
+    """Below as many as the number of sites leaves possible."""
+    (line,) = rate_lines([row(f"c{at}.com", 6, at % 2, (6, at % 2)) for at in range(40)], RateQuery())
+    assert (line.share, line.low, line.scored_sites) == (0.0, 0.0, 40)
+    assert line.high is not None and 0 < line.high < 0.15
+
+
+def test_the_effect_of_a_site_is_that_of_one_more_of_it() -> None:
+    """Influence beside sites of control pages alone, by cells, is the derivative of the share."""
+    cells = {(9, 0): 300, (9, 1): 100, (9, 8): 90, (3, 2): 40, ALL_CONTROLS: 200}
+    fit = estimate_share(cells, WIDE)
+    assert fit is not None
+    for cell in cells:
+        more = estimate_share({**cells, cell: cells[cell] + 1}, WIDE)
+        assert more is not None and more.share - fit.share == pytest.approx(fit.influence[cell], rel=0.05, abs=2e-6)
+
+
+def test_the_cell_of_a_site_is_without_its_controls() -> None:
+    """A site of control pages alone has a cell of its own, which is not that of a site without a scored page."""
+    assert cell_of(row("a.com", 9, 3, (4, 1))) == (5, 2)
+    assert cell_of(row("a.com", 4, 1, (4, 1))) == ALL_CONTROLS != (0, 0)
+
+
+def test_control_sites_of_archives_are_known_and_in_no_share() -> None:
+    """They are human sites of the estimate, and among the controls that are shown; no site of the share, no canary."""
+    rows = [row(f"h{at}.com", 9, at % 2) for at in range(60)] + [row(f"l{at}.com", 9, 8) for at in range(20)]
+    arm = [row(control_site(f"c{at}.com"), 8, 1, (8, 1), verdict="human") for at in range(30)]
+    (line,) = rate_lines([*rows, *arm], RateQuery())
+    wanted = estimate_share({(9, 0): 30, (9, 1): 30, (9, 8): 20}, WIDE, KnownSites({(8, 1): 30}, {}))
+    assert wanted is not None and line.share == pytest.approx(wanted.share, abs=1e-6)
+    assert (line.sites, line.scored_sites, line.controls and line.controls.pages) == (80, 80, 240)
+    assert {site for site in llm_probabilities([*rows, *arm]) if "invalid" in site} == set()
+    assert not any(canary_summary(arm).sites.values())
+    (by_source,) = rate_lines([*rows, *arm], RateQuery(by="source"))
+    assert by_source.controls is None  # no group has them
+
+
+def test_control_sites_of_archives_measure_the_series_by_publication() -> None:
+    """Each is of the domain of its host: the interval of p0 is that of as many domains, not of one."""
+    dated = [row(f"m{at}.com", 6, 4, quarters={"2024-Q1": [6, 4]}) for at in range(20)]
+    arm = [row(control_site(f"c{at}.com"), 8, at % 2, (8, at % 2)) for at in range(40)]
+    (line,) = published_lines([*dated, *arm], RateQuery(by=QUARTER))
+    assert (line.p0_by, line.p0, line.sites) == (CONTROLS, 1 / 16, 20)
+    assert line.low is not None and line.share is not None and line.share - line.low < 0.3
