@@ -167,8 +167,8 @@ def rate(
     is_list = by or listing.sort or listing.where or listing.limit is not None
     if not listing.is_table or (is_list and not verbose):
         shown = [*lines, *(opinion.line for opinion in opinions)]
-        names = [*_SHOWN[:2], "at_most", *_SHOWN[2:]] if of == FARM else _SHOWN
-        listing.of(share_columns(warnings)).put(shown, "line", names, most=None)
+        of_line = (*_SHOWN[:2], "at_most", *_SHOWN[2:]) if of == FARM else _SHOWN
+        listing.of(share_columns(warnings)).put(shown, "line", of_line, most=None)
         if not listing.is_table:
             return Exit.OK
     else:
