@@ -68,12 +68,7 @@ def test_nothing_shows_the_key(farmwatch: Runner, finished: str, tmp_path: Path)
     farmwatch("crawl", "key", str(file), *CONTACT)
     secret = file.read_text().splitlines()[1]
     options = (*CONTACT, "--set", f"crawl.signature.key={file}", "--log", finished)
-    for command in (
-        ("doctor", "config"),
-        ("doctor", "--deploy"),
-        ("crawl", "--dry-run"),
-        ("log", "backup", "kept"),
-    ):
+    for command in (("doctor", "config"), ("doctor", "--deploy"), ("crawl", "--dry-run"), ("log", "backup", "kept")):
         ran = farmwatch(*command, *options)
         assert secret not in ran.out + ran.err, command
     made = [path for path in (tmp_path / "kept").rglob("*") if path.is_file()]
