@@ -4,3 +4,4 @@ SITES, DOMAINS, RESULTS, RANKED_RESULTS = "sites", "domains", "results", "ranked
 DEFINITIONS = (SITES, DOMAINS, RESULTS, RANKED_RESULTS)
 ANY_ARTICLE, EVERY_ARTICLE = "any-article", "every-article"  # are by a language model; in SITES at least half
 BY_LABELS = (ANY_ARTICLE, EVERY_ARTICLE)  # only labels distinguish them
+FARM = "farm"  # LLM sites that publish in mass and are monetised: `scoring.rates.farm_share`

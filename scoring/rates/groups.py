@@ -13,8 +13,9 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from scoring.rates.canary import is_canary
+from scoring.rates.farm_signs import FarmSigns
 from stream.schema.records import SiteState
-from stream.schema.signals import SignalKind, is_monetised_site, names_of_kind
+from stream.schema.signals import SignalKind, names_of_kind
 
 GroupKey = Callable[[SiteState], Sequence[str]]  # the groups of a site: none, one or several
 WindowDays = Callable[[SiteState], Mapping[str, int]]  # the windows of a site, each with a day
@@ -34,10 +35,10 @@ def group_key(by: str, patterns: Mapping[str, Sequence[str]], rows: Sequence[Sit
         "query": lambda row: row.queries,
         "query-group": lambda row: sorted({group_of(query) for query in row.queries}),
         "rank": by_rank_band,
-        "monetised": lambda row: _ANSWERS.get(is_monetised_site(row.signals, row.pages), ()),
         "cms": lambda row: names_of_kind(row.signals, SignalKind.CMS),
     }
-    key = by_operator_size(rows) if by == "operator-size" else keys[by]
+    whole = {"monetised": by_monetised, "operator-size": by_operator_size}
+    key = whole[by](rows) if by in whole else keys[by]
     return lambda row: key(row) or [UNKNOWN]
 
 
@@ -78,6 +79,12 @@ def by_rank_band(row: SiteState) -> Sequence[str]:
     return [next((band for band, (_, last) in zip(_BANDS, RANK_BANDS, strict=False) if rank <= last), _BANDS[-1])]
 
 
+def by_monetised(rows: Sequence[SiteState]) -> GroupKey:
+    """Key: whether the site earns by ads or affiliate links, as for the share of farms."""
+    signs = FarmSigns.of(rows, {})
+    return lambda row: _ANSWERS.get(signs.monetised(row), [])
+
+
 def by_operator_size(rows: Sequence[SiteState]) -> GroupKey:
     """Key: the band of the number of sites of the site's operator, among `rows`."""
     from scoring.estimate.clusters import SiteOperators  # it loads numpy
@@ -91,7 +98,7 @@ def by_operator_size(rows: Sequence[SiteState]) -> GroupKey:
     return lambda row: [band_of[row.site]]
 
 
-_ANSWERS = {True: ["yes"], False: ["no"]}
+_ANSWERS: Mapping[bool | None, Sequence[str]] = {True: ["yes"], False: ["no"]}
 _SIZE_BANDS = ("1 site", "2-3 sites", "4-10 sites", "11+ sites")
 _BANDS = (*(f"{first}-{last}" for first, last in RANK_BANDS), f"{RANK_BANDS[-1][1] + 1}+")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from scoring.estimate.definitions import BY_LABELS, SITES
+from scoring.estimate.definitions import BY_LABELS, FARM, SITES
 from scoring.estimate.error_counts import ErrorCounts
 from scoring.estimate.remarks import Remark, RemarkKind
 from scoring.interface import UNCALIBRATED
@@ -26,11 +27,13 @@ from scoring.rates.direct_share import (
     known_sites,
     share_of_rows,
 )
+from scoring.rates.farm_share import FarmShare, farm_share
+from scoring.rates.farm_signs import FarmSigns
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import EstimateLine, is_through_segments, rate_of, without_a_page
 from scoring.rates.terms import TOO_OLD, counted_at, is_too_old
 from scoring.rates.versions import Versions, comparable
-from stream.schema.records import SiteState
+from stream.schema.records import Sitemaps, SiteState
 
 if TYPE_CHECKING:
     from scoring.estimate.fit import Fit
@@ -50,6 +53,7 @@ class RateQuery:
     definition: str = SITES  # one of `estimate.definitions`; judged shares are of sites in any case
     no_page: Mapping[str, str] = field(default_factory=dict)  # site -> why it has no page
     earlier: Sequence[SiteState] = ()  # rows of earlier terms, whose verdicts held in windows
+    sitemaps: Mapping[str, Sitemaps] = field(default_factory=dict)  # by site, for the share of farms
     errors: ErrorCounts | None = None  # correct the judged share in place of the canaries: those of an older bundle
 
 
@@ -81,6 +85,8 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     through_segments: int = 0  # of the sites with a scored article: none of their articles is one as a whole page
     controls: ControlCounts | None = None  # pages that are surely human by their dates, and the flagged of them
     declared: ControlCounts | None = None  # those declared older without a day of change
+    at_most: float | None = None  # of farms: the share with the sites of which a sign is unknown
+    farms: list[FarmShare] = msgspec.field(default_factory=list)  # of this number of article URLs, then of others
 
 
 class _Whole(NamedTuple):
@@ -121,8 +127,8 @@ def rate_lines(rows: Sequence[SiteState], query: RateQuery | None = None) -> lis
     return lines
 
 
-def _share(members: Sequence[SiteState], whole: _Whole, query: RateQuery) -> DirectShare:
-    """The share of a group, by the review if it has enough labels."""
+def _share(members: Sequence[SiteState], whole: _Whole, query: RateQuery) -> tuple[DirectShare, Fit | None]:
+    """The share of a group, by the review if it has enough labels, and its fit."""
     confidence = query.settings.confidence
     share, fit = whole.share, whole.fit
     if members != whole.rows:
@@ -131,12 +137,17 @@ def _share(members: Sequence[SiteState], whole: _Whole, query: RateQuery) -> Dir
         share = by_review(share, fit, members, query.review, confidence, query.definition)
     if query.definition in BY_LABELS and share.method != ShareState.REVIEWED:
         remarks = Remark(RemarkKind.NO_SHARE), Remark(RemarkKind.NO_LABELS)
-        return DirectShare(method=ShareState.TOO_FEW_LABELS, scored_sites=share.scored_sites, remarks=remarks)
-    return share
+        share = DirectShare(method=ShareState.TOO_FEW_LABELS, scored_sites=share.scored_sites, remarks=remarks)
+    return share, fit
 
 
 def _line(group: str, members: Sequence[SiteState], whole: _Whole, query: RateQuery) -> RateLine:
-    share = _share(members, whole, query)
+    share, _ = _share(members, whole, query)
+    farms: list[FarmShare] = []
+    if query.definition == FARM:
+        signs = FarmSigns.of(members, query.sitemaps)
+        part_of = partial(_share, whole=whole, query=query)
+        share, farms = farm_share(members, share, signs, part_of, query.settings.confidence, query.now_ms)
     correction = whole.correction
     judged = rate_of(members, correction.errors, query.settings.confidence)
     if correction.remark is not None and not query.by:
@@ -167,6 +178,8 @@ def _line(group: str, members: Sequence[SiteState], whole: _Whole, query: RateQu
         through_segments=sum(is_through_segments(row.scored, row.through_segments) for row in members),
         controls=count_controls(members),
         declared=count_declared(members),
+        at_most=farms[0].at_most if farms else None,
+        farms=farms,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import StrEnum
 
 
@@ -20,8 +20,6 @@ class SignalKind(StrEnum):
 
 
 MONETISED = (SignalKind.ADS, SignalKind.AFFILIATE)
-MONETISED_PAGES = 2
-"""Pages of a site with one such signal: a single page may quote or test it."""
 
 
 def kind_of_signal(signal: str) -> str:
@@ -32,13 +30,6 @@ def kind_of_signal(signal: str) -> str:
 def is_monetised(signals: Iterable[str]) -> bool:
     """Whether a page earns by ads or by affiliate links."""
     return any(kind_of_signal(signal) in MONETISED for signal in signals)
-
-
-def is_monetised_site(signals: Mapping[str, int], pages: int) -> bool | None:
-    """Whether a site earns so, by the pages with each signal; None if it has too few pages to tell."""
-    if pages < MONETISED_PAGES:
-        return None
-    return is_monetised(signal for signal, having in signals.items() if having >= MONETISED_PAGES)
 
 
 def names_of_kind(signals: Iterable[str], kind: SignalKind) -> list[str]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.config import Config
@@ -27,6 +28,7 @@ from filters.segments.names import SegmentKind
 from replay.live.epoch_change import seams_of
 from replay.rows.site_table import Counts, read_rows
 from replay.runs.lookup import names_to_read, second_runs
+from scoring.estimate.definitions import FARM
 from scoring.rates.cuts import Cut
 from scoring.rates.direct_share import ShareState
 from scoring.rates.groups import OTHER, day_of, group_order
@@ -48,7 +50,7 @@ _HISTORY_SHOWN = (
 )
 
 
-ShareOf = Literal["sites", "domains", "results", "ranked-results", "any-article", "every-article"]
+ShareOf = Literal["sites", "domains", "results", "ranked-results", "any-article", "every-article", "farm"]
 PublishedSplit = Literal["published", "published-year"]
 RateSplit = Literal[
     "source", "query", "query-group", "rank", "day", "week", "month", "monetised", "cms", "operator-size"
@@ -68,8 +70,9 @@ def rate(
     of: Annotated[
         ShareOf,
         Parameter(
-            help="What the share is of: sites, registrable domains, search results, these by rank, or,"
-            " after a review, sites with any or with every article by a language model."
+            help="What the share is of: sites, registrable domains, search results, these by rank; after a review,"
+            " sites with any or with every article by a language model; farm: LLM sites that publish in mass and are"
+            " monetised."
         ),
     ] = "sites",
     source: Annotated[str, Parameter(help="Only sites that this source has returned.")] = "",
@@ -80,7 +83,10 @@ def rate(
     ] = "",
     until: Annotated[str, Parameter(name="--to", help="Only sites returned on this day or before.")] = "",
     least: Annotated[
-        int, Parameter(help="Of a series by publication: only sites with so many articles of the period.")
+        int,
+        Parameter(
+            help="Of a series by publication: only sites with so many articles of the period.", validator=Number(gte=1)
+        ),
     ] = 1,
     history: Annotated[
         bool, Parameter(negative="", help="The series that were kept, of all sites or of source, rank or query-group.")
@@ -103,8 +109,14 @@ def rate(
     By day, week (ISO) or month, in UTC: the sites that search results returned in it, with the verdicts that held then.
     A site counts in each window that returned it. An interval that is too wide says why, and what would help.
 
+    Of farm: the share of sites that are by a language model by their articles, list 100 article URLs or more in their
+    sitemaps, and have an ad signal on 2 pages or affiliate links on 2 articles. Where that is unknown of some sites,
+    the share is that of those that surely do, to that of those that may. Monetisation is no evidence of the writer.
+
     By published: of the articles of each period that a language model wrote, corrected for the detector's errors, and
-    of the sites that have such articles. Only trusted days of publication count.
+    of the sites that have such articles. Only trusted days of publication count; --from and the other cuts are of the
+    search results of the sites.
+
     A run that follows the live one under the same ruleset for another detector is a second opinion: its share has its
     own line, and is never pooled.
 
@@ -121,6 +133,8 @@ def rate(
     if group and group not in (names := [*config.rate.groups, OTHER]):
         raise UsageError(f"--group {group!r}: the groups of rate.groups are {', '.join(names)}")
     is_series = by in PUBLISHED_SPLITS and not history
+    if least != 1 and not is_series:
+        raise UsageError(f"--least goes with --by {' or '.join(PUBLISHED_SPLITS)}")
     columns: Sequence[Column[Any]] = POINT_COLUMNS if history else share_columns({})
     columns = published_columns({}) if is_series else columns
     listing.of(columns)  # its errors are said before the log is read
@@ -156,7 +170,8 @@ def rate(
     is_list = by or listing.sort or listing.where or listing.limit is not None
     if not listing.is_table or (is_list and not verbose):
         shown = [*lines, *(opinion.line for opinion in opinions)]
-        listing.of(share_columns(warnings)).put(shown, "line", _SHOWN, most=None)
+        of_line = (*_SHOWN[:2], "at_most", *_SHOWN[2:]) if of == FARM else _SHOWN
+        listing.of(share_columns(warnings)).put(shown, "line", of_line, most=None)
         if not listing.is_table:
             return Exit.OK
     else:
@@ -223,7 +238,7 @@ def _put_line(line: RateLine, *, of_visitors: bool, verbose: bool) -> None:
     """Print the share, its main remark, unjudged and decided sites, and the versions; `verbose`: everything."""
     group = f"{line.by} {line.group}: " if line.by else ""
     group += "visitors' text: " if of_visitors else ""
-    group += "LLM: " if line.share is not None else ""
+    group += "LLM: " if line.share is not None and not line.farms else ""
     share, *remarks = sentences(line.remarks)
     if line.change is not None:
         since, before = day_of(line.change.day), f"{line.change.before:.1%} before"
@@ -232,7 +247,7 @@ def _put_line(line: RateLine, *, of_visitors: bool, verbose: bool) -> None:
     if not line.sites:
         put("  no site yet")
         return
-    shown = 2 if line.labelled else 1  # its labels, and the weak point
+    shown = len(remarks) if line.farms else 2 if line.labelled else 1  # its labels, and the weak point
     for remark in remarks if verbose else remarks[:shown]:
         put_wrapped(f"  {remark}", "    ")
     said = [f"not judged: {_not_judged(line)}"]
@@ -291,6 +306,8 @@ def _show_published(config: Config, by: str, cut: Cut, listing: Listing, now_ms:
     warnings = caveats(config, (line.detector for line in found.lines))
     listing.of(published_columns(warnings)).put(found.lines, "period", PUBLISHED_SHOWN, most=None)
     if listing.is_table:
+        if cut_text(cut):
+            message(f"only sites by their search results, and all their articles: {cut_text(cut)}")
         for note in found.notes():
             message(note)
         print_caveats(warnings, short=True)

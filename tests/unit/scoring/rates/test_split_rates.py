@@ -136,10 +136,10 @@ def _groups(by: str, rows: list[SiteState], cut: Cut | None = None) -> list[tupl
 
 
 def test_sites_are_split_by_what_they_earn_by_and_by_their_software() -> None:
-    """Monetised: one signal on two pages, unknown with a single page; a site of two systems counts in both."""
+    """Monetised as for farms, unknown with a single page; a site of two systems counts in both."""
     rows = [
         _row("a", "llm", pages=9, signals={"ads:adsense": 2, "ads:adsense:1234567890": 2, "cms:wordpress": 9}),
-        _row("b", "human", pages=9, signals={"affiliate:amazon": 9, "cms:shopify": 1, "cms:wordpress": 1}),
+        _row("b", "human", pages=9, articles=9, signals={"affiliate:amazon": 9, "cms:shopify": 1, "cms:wordpress": 1}),
         _row("c", "llm", pages=9, signals={"ads:adsense": 1, "ads:taboola": 1, "analytics:google": 9}),
         _row("d", "llm", pages=1, signals={"ads:adsense": 1}),
         _row("e", "unclassifiable"),
