@@ -130,9 +130,9 @@ def lists(draws: int) -> None:
             flush=True,
         )
     for most_false in (0.01, 0.05):
-        wrong, number = false_farms(range(draws), most_false)
+        errors, number = false_farms(range(draws), most_false)
         print(
-            f"farms, with ads on .2 of LLM sites and .6 of others, at {most_false:.0%}: {number} listed, {wrong} false"
+            f"farms, with ads on .2 of LLM sites and .6 of others, at {most_false:.0%}: {number} listed, {errors} false"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ def false_farms(seeds: Iterable[int], most_false: float = 0.05, share: float = 0
 
 def _row(site: str, n: int, k: int, *, ads: bool) -> SiteState:
     signals = {"ads:gam": 2} if ads else {"cms:wix": 2}
-    counts = {"scored": n, "flagged": k, "pages": 20, "articles": 20}
+    counts: dict[str, Any] = {"scored": n, "flagged": k, "pages": 20, "articles": 20}
     return SiteState(id=site, site=site, ruleset="r", epoch="e", signals=signals, updated_at=1, **counts)
 
 

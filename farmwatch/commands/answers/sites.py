@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -19,10 +19,11 @@ from farmwatch.share.current_rate import read_sitemaps
 from farmwatch.share.cut_options import read_part
 from farmwatch.share.evidence_pages import evidence_pages
 from farmwatch.share.site_lines import SITE_COLUMNS, SITES_SHOWN, TURNS_SHOWN, ListedSite, site_lines
+from farmwatch.share.site_operators import OPERATOR_COLUMNS, operator_groups
 from farmwatch.share.words import sentences
 from farmwatch.tables.columns import Column
 from farmwatch.tables.files import Blocklist
-from farmwatch.tables.listing import SITE_LISTING, SiteListing
+from farmwatch.tables.listing import SITE_LISTING, Listing, SiteListing
 from farmwatch.terminal.messages import message, put
 from scoring.rates.canary import is_canary
 from scoring.rates.certain_sites import certain_llm_sites, contradicts
@@ -51,6 +52,10 @@ def sites(
     turned: Annotated[
         bool, Parameter(negative="", help="Only the sites that turned: by people before ChatGPT, by a model since.")
     ] = False,
+    by: Annotated[
+        Literal["operator"] | None,
+        Parameter(help="One row per operator: the sites that share an account or a domain; of several sites only."),
+    ] = None,
     canaries: Annotated[bool, Parameter(negative="", help="Show canary sites too; they count in no rate.")] = False,
     run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",
     listing: SiteListing = SITE_LISTING,
@@ -75,11 +80,18 @@ def sites(
     of publication, the surest first. At most a fifth of the earlier articles are flagged and half of the later ones or
     more, and an exact test tells their scores apart (`turn_p` below .01): 5 articles before and 5 since are enough, 4
     and 4 are not. A few are only another human writer: as many as are expected are said below the list.
+
+    By operator: the numbers of its sites, by verdict. Sites that share an account may be of two owners with one agency,
+    and it is no evidence of who wrote the text.
     """
-    if fdr and not llm:
-        raise UsageError("--fdr goes with --llm")
     if (farm or listing.blocklist) and not llm:
         raise UsageError(f"{'--farm' if farm else f'--format {listing.format}'} goes with --llm")
+    if by is not None:
+        if llm or fdr or turned or canaries:
+            raise UsageError("--by operator is of all sites: leave out --llm, --fdr, --turned and --canaries")
+        return _show_operators(run, listing, common)
+    if fdr and not llm:
+        raise UsageError("--fdr goes with --llm")
     if turned and llm:
         raise UsageError(
             "--turned and --llm are two lists: the share of false ones that --fdr allows holds for the whole"
@@ -148,3 +160,18 @@ def _put_blocklist(
     else:
         write_whole(out, text.encode(), force=False)
         message(f"{out}: {counted(len(lines), 'site')}")
+
+
+def _show_operators(run: str, listing: Listing, common: Common) -> Exit:
+    selection = listing.of(OPERATOR_COLUMNS)
+    config = common.load().config
+    with opened(config) as log:
+        lines = site_lines(log, config, run, int(time.time() * 1000))
+    groups = operator_groups(
+        {line.row.site: line.row.verdict for line in lines}, {line.row.site: line.operator for line in lines}
+    )
+    selection.put(groups, "operator", [column.name for column in OPERATOR_COLUMNS[:-1]])
+    if listing.is_table:
+        alone = sum(not (line.operator.name or is_canary(line.row.site)) for line in lines)
+        message(f"{counted(alone, 'site')} of no operator with several sites")
+    return Exit.OK
