@@ -103,6 +103,7 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     idle_timeout_s: ClassVar[float] = 15.0  # longest silence while a response is read
     total_timeout_s: ClassVar[float] = 60.0  # one request from start to end
     redirects: ClassVar[int] = 10  # hops followed for a page
+    hops_wait_s: ClassVar[float] = 120.0  # longest wait of a job between its requests, besides three delays
     dns_least_s: ClassVar[float] = 60.0  # a DNS answer is kept at least so long, whatever its time to live,
     dns_most_s: ClassVar[float] = 3600.0  # and at most
     warc_s: ClassVar[float] = 3600.0  # after which a new file begins
@@ -126,6 +127,10 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             msgspec.convert(msgspec.structs.asdict(self), type(self))  # the ranges of the fields
         except msgspec.ValidationError as error:
             raise BadCrawlSettings(f"crawl: {error}") from None
+
+    def is_too_slow(self, delay_s: float) -> bool:
+        """Whether a site with this delay, its Crawl-delay if that is longer than ours, is left."""
+        return delay_s > max(self.delay_s, self.crawl_delay_cap_s)
 
     def robots_life_s(self, delay_s: float) -> float:
         """Seconds for which the robots.txt and the tdmrep.json of a site with this delay are valid."""

@@ -15,6 +15,7 @@ from scoring.rates.cuts import Cut
 from scoring.rates.published import CONTROLS, FEWEST_CONTROLS, PublishedLine, published_lines
 from scoring.rates.split_rates import RateQuery
 from stream.log.contract import Log
+from stream.schema.dates import CHATGPT
 from stream.text.wording import counted
 
 _MEANINGS = {
@@ -33,23 +34,27 @@ class PublishedRate(NamedTuple):
     """The periods, with the scored articles behind them."""
 
     lines: list[PublishedLine]
-    scored: int
-    dated: int  # of the scored articles, those with a trusted day
+    scored: int  # articles
+    dated: int  # different texts of them with a trusted day
 
     def notes(self) -> Iterator[str]:
         """What a reader must know of the series."""
         if not self.scored:
             yield "no scored article yet"
             return
-        part = 1 - self.dated / self.scored
         yield (
-            f"left out: {part:.0%} of {counted(self.scored, 'scored article')}, without a trusted day of publication;"
-            " the others are no random sample of them"
+            f"{counted(self.dated, 'different text')} with a trusted day of publication, of"
+            f" {counted(self.scored, 'scored article')}: no random sample of them"
         )
         yield (
             "an old article is one that is still online and ranked, and one that was dated anew counts at its new day:"
             " docs/explanation/dates.md"
         )
+        if any(line.p0_by == CONTROLS for line in self.lines):
+            yield (
+                f"before {CHATGPT} the share is about 0 by construction, because p0 is of control pages, which are"
+                " such articles: only differences between these periods tell of the detector"
+            )
         if any(line.p0_by != CONTROLS for line in self.lines):
             yield f"fewer than {FEWEST_CONTROLS} sites with control pages: p0 is that of the mixture of all sites"
 

@@ -88,6 +88,12 @@ class ListedSite:
         return is_too_old(counted_at(self.row, self.now_ms))
 
 
+def _turn_p_text(line: ListedSite) -> str:
+    """The p of the test, with the digits that tell it from MOST_BY_CHANCE."""
+    p = line.row.turn_p
+    return "" if p is None else f"{p:.3f}" if p >= 0.001 else "< .001"
+
+
 SITE_COLUMNS: list[Column[ListedSite]] = [
     *columns_of(
         SiteState,
@@ -105,7 +111,7 @@ SITE_COLUMNS: list[Column[ListedSite]] = [
         control_scored={"meaning": "scored articles of before ChatGPT"},
         before_scored={"meaning": "scored texts from before ChatGPT (2022-11-30), by trusted days of publication"},
         since_scored={"meaning": "and since"},
-        turn_p={"meaning": "how often chance would make the scores of these differ so much"},
+        turn_p={**{"meaning": "how often chance would make the scores of these differ so much", "said": _turn_p_text}},
         signals={"meaning": "what pays for the site and what it is built with, with the number of pages"},
         pages_used={"meaning": "scored pages on which the verdict rests"},
         llr={"meaning": "their evidence, for llm above 0, for human below"},

@@ -149,7 +149,9 @@ def controls_text(of: ControlCounts) -> str:
     said = f"{of.share:.1%} of articles of before ChatGPT flagged ({of.low:.1%} to {of.high:.1%}): {of.flagged:,} of"
     said += f" {of.pages:,}, of {counted(of.sites, 'site')}"
     said += f", too few: the share's interval needs {FEWEST_SITES}" if of.sites < FEWEST_SITES else ""
-    return f"{said}; {of.called_llm:,} of {of.control_sites:,} with no other called llm" if of.control_sites else said
+    if not of.control_sites:
+        return said
+    return f"{said}; called llm: {of.called_llm:,} of {counted(of.control_sites, 'site')} that have no other articles"
 
 
 def short_share(line: RateLine) -> str:

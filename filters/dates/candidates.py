@@ -39,6 +39,7 @@ _MODIFIED_META = frozenset(
         *("og:modified_time", "og:updated_time", "shareaholic:article_modified_time"),
     }
 )
+_DATED_META = _PUBLISHED_META.union(_MODIFIED_META, _OTHER_META)
 _APART = frozenset(("aside", "footer", "nav"))
 _APART_NAME = re.compile(
     r"comment|copyright|footer|more-|recommend|related|sidebar|teaser|ticker|widget", re.IGNORECASE
@@ -112,11 +113,13 @@ def _read_metas(found: _Found, metas: Sequence[Any]) -> list[str]:
     others: list[tuple[int, str]] = []
     for element in metas:
         name = (element.get("property") or element.get("name") or element.get("itemprop") or "").strip().lower()
+        if name not in _DATED_META or _is_apart(element):
+            continue
         if name in _PUBLISHED_META:
             found.add(DateSource.META, element.get("content", ""))
         elif name in _MODIFIED_META:
             found.add(DateSource.META, element.get("content", ""), is_change=True)
-        elif name in _OTHER_META:
+        else:
             others.append((_OTHER_META.index(name), element.get("content", "")))
     return [text for _, text in sorted(others)]
 
@@ -143,7 +146,7 @@ def _read_times(found: _Found, times: Sequence[Any]) -> list[str]:
 def _is_apart(element: Any) -> bool:
     """Whether an element is in a part of the page that is not of its article."""
     for outer in islice(chain((element,), element.iterancestors()), _LEVELS):
-        if outer.tag == "body":
+        if outer.tag in ("body", "head"):
             return False
         if outer.tag in _APART or _APART_NAME.search(outer.get("class", "")):
             return True

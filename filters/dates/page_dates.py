@@ -20,7 +20,7 @@ class Candidates(NamedTuple):
 
 def dates_of(found: Candidates, fetch_day: date | None = None) -> PageDates:
     """Choose the dates; `fetch_day` None = unknown. A weak date on the day of a change is that of the change."""
-    last = fetch_day + _SAME if fetch_day else date.max
+    last = fetch_day + _SAME if fetch_day and fetch_day < date.max else date.max
     modified = _latest([of for of in found.modified if FIRST_DAY <= of.day <= last])
     published = [
         of

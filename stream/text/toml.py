@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from datetime import date, time
 from typing import Any
 
 _LONG = 60  # characters of a value in a message
@@ -31,6 +32,8 @@ def read_toml(source: str, most_bytes: int) -> dict[str, Any]:
 
 def as_toml(value: object) -> str:
     """A TOML value for a message: one line without control characters."""
+    if isinstance(value, date | time):  # TOML has no quotes around them
+        return value.isoformat()
     try:
         return printable(json.dumps(value, ensure_ascii=False, default=str), _LONG)
     except (ValueError, RecursionError):  # an integer of thousands of digits, or deeply nested lists

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.config import Config
@@ -82,7 +83,10 @@ def rate(
     ] = "",
     until: Annotated[str, Parameter(name="--to", help="Only sites returned on this day or before.")] = "",
     least: Annotated[
-        int, Parameter(help="Of a series by publication: only sites with so many articles of the period.")
+        int,
+        Parameter(
+            help="Of a series by publication: only sites with so many articles of the period.", validator=Number(gte=1)
+        ),
     ] = 1,
     history: Annotated[
         bool, Parameter(negative="", help="The series that were kept, of all sites or of source, rank or query-group.")
@@ -106,7 +110,9 @@ def rate(
     A site counts in each window that returned it. An interval that is too wide says why, and what would help.
 
     By published: of the articles of each period that a language model wrote, corrected for the detector's errors, and
-    of the sites that have such articles. Only trusted days of publication count.
+    of the sites that have such articles. Only trusted days of publication count; --from and the other cuts are of the
+    search results of the sites.
+
     A run that follows the live one under the same ruleset for another detector is a second opinion: its share has its
     own line, and is never pooled.
 
@@ -123,6 +129,8 @@ def rate(
     if group and group not in (names := [*config.rate.groups, OTHER]):
         raise UsageError(f"--group {group!r}: the groups of rate.groups are {', '.join(names)}")
     is_series = by in PUBLISHED_SPLITS and not history
+    if least != 1 and not is_series:
+        raise UsageError(f"--least goes with --by {' or '.join(PUBLISHED_SPLITS)}")
     columns: Sequence[Column[Any]] = POINT_COLUMNS if history else share_columns({})
     columns = published_columns({}) if is_series else columns
     listing.of(columns)  # its errors are said before the log is read
@@ -297,6 +305,8 @@ def _show_published(config: Config, by: str, cut: Cut, listing: Listing, now_ms:
     warnings = caveats(config, (line.detector for line in found.lines))
     listing.of(published_columns(warnings)).put(found.lines, "period", PUBLISHED_SHOWN, most=None)
     if listing.is_table:
+        if cut_text(cut):
+            message(f"only sites by their search results, and all their articles: {cut_text(cut)}")
         for note in found.notes():
             message(note)
         print_caveats(warnings, short=True)

@@ -60,6 +60,10 @@ def sites(
     """
     if fdr and not llm:
         raise UsageError("--fdr goes with --llm")
+    if turned and llm:
+        raise UsageError(
+            "--turned and --llm are two lists: the share of false ones that --fdr allows holds for the whole"
+        )
     most_false = read_part(fdr or "1%", "--fdr", 1)
     selection = listing.of(SITE_COLUMNS)
     config = common.load().config

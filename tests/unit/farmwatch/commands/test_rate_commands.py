@@ -96,12 +96,35 @@ def test_rate_is_cut_as_asked(farmwatch: Runner, finished: str) -> None:
         (["--from", "2026-05-02", "--to", "2026-05-01"], "--from 2026-05-02 is after --to 2026-05-01"),
         (["--history", "--from", "2026-05-02", "--to", "2026-05-01"], "is after --to"),
         (["--group", "health"], "the groups of rate.groups are other"),
+        (["--least", "2"], "--least goes with --by published"),
+        (["--by", "published", "--least", "0"], "--least"),
+        (["--by", "published", "--history", "--least", "2"], "--least goes with --by published"),
     ],
 )
 def test_cuts_that_make_no_sense_are_refused(farmwatch: Runner, finished: str, options: list[str], said: str) -> None:
     """An invalid cut is exit code 2, and the message has the expected form."""
     ran = farmwatch("rate", *options, "--log", finished)
     assert (ran.code, said in ran.err) == (Exit.USAGE, True)
+
+
+def test_a_cut_of_a_series_by_publication_is_said(farmwatch: Runner, finished: str) -> None:
+    """--from is of search results, not of articles: the line says so, and nothing is said without a cut."""
+    said = "only sites by their search results, and all their articles: since 2020-01-02"
+    cut = farmwatch("rate", "--by", "published", "--from", "2020-01-02", "--log", finished)
+    assert said in " ".join(cut.err.split())
+    assert "only sites" not in farmwatch("rate", "--by", "published", "--log", finished).err
+
+
+def test_sites_that_turned_are_a_list_of_their_own(farmwatch: Runner, finished: str) -> None:
+    """The false ones that --fdr allows are of the whole list, so --turned with --llm is refused.
+
+    Each p of a site that turned is below .01, so two digits would be 0.00 for most.
+    """
+    assert farmwatch("sites", "--turned", "--llm", "--log", finished).code == Exit.USAGE
+    dated = {"before_scored": 5, "since_scored": 5, "since_flagged": 5}
+    put(finished, *(row(f"t{n}.example", "llm", turn_p=p, **dated) for n, p in enumerate((1 / 252, 1e-7))))
+    shown = farmwatch("sites", "--turned", "--log", finished)
+    assert [line.split("\t")[5] for line in shown.out.splitlines()[1:3]] == ["< .001", "0.004"]
 
 
 def test_controls_are_said_beside_the_share(farmwatch: Runner, finished: str) -> None:
@@ -118,7 +141,8 @@ def test_controls_are_said_beside_the_share(farmwatch: Runner, finished: str) ->
     )
     said = " ".join(farmwatch("rate", "--log", finished).out.split())
     assert "controls: 25.0% of articles of before ChatGPT flagged (" in said
-    assert "): 8 of 32, of 4 sites, too few: the share's interval needs 50; 1 of 4 with no other called llm" in said
+    few = "): 8 of 32, of 4 sites, too few: the share's interval needs 50"
+    assert f"{few}; called llm: 1 of 4 sites that have no other articles" in said
     assert "declared older" not in said
     said = " ".join(farmwatch("rate", "--verbose", "--log", finished).out.split())
     assert "declared older, perhaps changed since: 20.0% of" in said

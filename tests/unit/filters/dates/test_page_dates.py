@@ -148,6 +148,22 @@ def test_other_articles_and_comments_date_nothing() -> None:
     assert published(TEXT + others) is None
 
 
+@pytest.mark.parametrize("inside", ["<div class=comment>{}</div>", "<footer>{}</footer>", "<aside>{}</aside>"])
+@pytest.mark.parametrize("name", ["itemprop=datePublished", "name=date", "property='article:published_time'"])
+def test_a_meta_element_of_a_comment_dates_nothing(inside: str, name: str) -> None:
+    """In the body a `meta` element is of the item around it; in the head it is of the page, whatever its classes."""
+    meta_of = f"<meta {name} content=2021-05-04>"
+    assert published(TEXT + inside.format(meta_of)) is None
+    head = f"<html class='has-sidebar comments-open'><head>{meta_of}</head><body>{TEXT}</body></html>"
+    assert published(head) in {("2021-05-04", "meta"), ("2021-05-04", "other meta")}
+
+
+def test_the_last_day_of_the_calendar_is_a_day_of_fetch() -> None:
+    """A record that was fetched on 9999-12-31 is measured like any other: no day is later."""
+    found = dates(meta("article:published_time", "2021-05-04"), fetched=date.max)
+    assert (found.trusted, found.flags) == (date(2021, 5, 4), [])
+
+
 @pytest.mark.parametrize(
     ("stated", "expected"),
     [("1970-01-01T00:00:00Z", (None, [])), ("2099-01-01", ("2099-01-01", ["future"])), ("today", (None, []))],

@@ -395,6 +395,12 @@ def test_a_day_that_is_not_trusted_is_unknown(page: Features) -> None:
         assert decode(Verdict, encode(verdict)).dates == page.dates
 
 
+def test_a_date_without_quotes_is_named_without_them() -> None:
+    """TOML has dates of its own: the message shows the threshold as it is written, not as it is wanted."""
+    with pytest.raises(BadRuleset, match="threshold is 2022-11-30, not a day in quotes"):
+        parse_ruleset(_BY_DATE.replace("POLICY", "pass").replace('"2015-01-01"', "2022-11-30"), "by-date")
+
+
 @pytest.mark.parametrize("threshold", ['"2022-13-30"', '"20221130"', '"yesterday"', "2022", '["2022-11-30"]'])
 def test_a_date_as_threshold_is_a_day_in_quotes(threshold: str) -> None:
     """Other values are refused with the form."""

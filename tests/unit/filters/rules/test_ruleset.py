@@ -46,7 +46,7 @@ REFUSED = {
         'threshold is "200", not a whole number from 0 to 1,000',
     ),
     "truth for number": (rule("min_tokens", "threshold = true"), "threshold is true, not a whole number"),
-    "date for number": (rule("min_tokens", "threshold = 1999-01-01"), 'threshold is "1999-01-01", not a whole'),
+    "date for number": (rule("min_tokens", "threshold = 1999-01-01"), "threshold is 1999-01-01, not a whole"),
     "NaN": (rule("link_code_share", "threshold = nan"), "threshold is NaN, not a number from 0 to 1"),
     "share above 1": (rule("link_code_share", "threshold = 20"), "threshold is 20, not a number from 0 to 1"),
     "negative count": (rule("gopher_min_words", "threshold = -1"), "threshold is -1, not a whole number from 0"),
