@@ -20,7 +20,13 @@ from scoring.rates.site_rates import UNCORRECTED, EstimateLine
 from scoring.rates.split_rates import RateLine
 from stream.text.wording import counted
 
-_OF_SITES = (RemarkKind.SHARE, RemarkKind.TOO_FEW, RemarkKind.TOO_WIDE, RemarkKind.KINDS_NOT_TOLD_APART)
+_OF_SITES = (
+    RemarkKind.SHARE,
+    RemarkKind.TOO_FEW,
+    RemarkKind.TOO_WIDE,
+    RemarkKind.KINDS_NOT_TOLD_APART,
+    RemarkKind.FARMS,
+)
 _UNITS = {DOMAINS: "registrable domain", RESULTS: "search result", RANKED_RESULTS: "search result"}
 _LABELLED = {
     ANY_ARTICLE: " have an article by a language model",
@@ -40,6 +46,8 @@ _WORDS = {
     RemarkKind.NO_SHARE: "no share",
     RemarkKind.NO_THRESHOLD: "the detector has no threshold, so that its scores flag no article",
     RemarkKind.NO_LABELS: "only labelled sites tell any from every article (`farmwatch review draw`)",
+    RemarkKind.NO_SITEMAPS: "whether any site publishes in mass is unknown: no sitemap was read (crawl.use_sitemaps)",
+    RemarkKind.NO_SIGNALS: "whether any site is monetised is unknown: its pages were measured before signals were",
     RemarkKind.FLAGGED_ALIKE: "the detector flags known human and LLM sites alike ({human:.0%} and {llm:.0%} of their"
     " articles)",
     RemarkKind.SELDOM_FLAGGED: "no kind of sites is flagged in more than {flagged:.0%} of its articles, which human"
@@ -58,6 +66,15 @@ _WORDS = {
     " sample",
     RemarkKind.MIXED_SITES: "{share:.0%} of longer sites may be mixed, which the interval leaves out: label a sample",
     RemarkKind.SCATTER: "sites scatter more than two kinds would, so the interval is wider",
+    RemarkKind.FARMS: "content farms: {percent} ("
+    + _INTERVAL
+    + ") of {of}: by a language model, {urls} article URLs or"
+    " more in their sitemaps, and monetised",
+    RemarkKind.FARM_SIGNS: "{yes:,} publish in mass and are monetised, whoever writes them; {unknown:,} more may: of"
+    " {unknown_mass:,} the mass is unknown, of {unknown_money:,} whether they are monetised",
+    RemarkKind.FARMS_OF: "with {urls} article URLs or more: {percent}",
+    RemarkKind.FARMS_NOT_MEASURED: "not measurable from the pages of a site: revenue, how much it publishes without"
+    " a sitemap, editing by people, intent",
     RemarkKind.FEW_LABELS: "no review: {number} of these sites {have}, {needed} are needed",
     RemarkKind.LABELS_TOO_OLD: "labels of {labels} are too old",
     RemarkKind.CONTRADICTION: "labels and flags contradict each other: the detector does not fit these sites",
@@ -92,9 +109,16 @@ _WORDS = {
 def sentence(remark: Remark) -> str:
     """One remark as text."""
     facts: dict[str, Any] = dict(remark.facts)
+    addition = ", had they as few articles as the sites" if facts.get("shortened") else ""
     match remark.kind:
-        case RemarkKind.WITHOUT_LABELS:
-            return f"without these {sentence(Remark(RemarkKind(facts.pop('headline')), facts))}"
+        case RemarkKind.WITHOUT_LABELS | RemarkKind.WITHOUT_SIGNS:
+            of = "without these" if remark.kind == RemarkKind.WITHOUT_LABELS else "of LLM sites, farms or not:"
+            return f"{of} {sentence(Remark(RemarkKind(facts.pop('headline')), facts))}"
+        case RemarkKind.FARMS | RemarkKind.FARMS_OF:
+            ends = dict.fromkeys(f"{facts[name]:.1%}" for name in ("share", "at_most"))
+            facts["percent"] = " to ".join(ends)
+        case RemarkKind.FARM_SIGNS if facts["a_year"] >= 0:
+            addition = f"; half of the former with known dates publish {facts['a_year']:,.0f} articles a year or more"
         case RemarkKind.SHARE | RemarkKind.REVIEWED_SHARE:
             share = facts["share"]
             facts["percent"] = f"{share:.1%}" if share >= 0.0005 else f"below {facts['high']:.1%}"
@@ -111,7 +135,6 @@ def sentence(remark: Remark) -> str:
             of = f"{counted(facts['units'], _UNITS[unit])}{by_rank} of {of}"
         facts["of"] = f"{of}, all of one query" if facts.get("one_query") else of
     facts["s"], facts["have"] = ("", "has a label") if facts.get("number") == 1 else ("s", "have labels")
-    addition = ", had they as few articles as the sites" if facts.get("shortened") else ""
     if remark.kind == RemarkKind.RATE and facts["method"] != UNCORRECTED:
         addition = f" called llm, {facts['llm'] / facts['number']:.1%} before the correction"
     if remark.kind == RemarkKind.UNCLASSIFIABLE and "without_pages" in facts:

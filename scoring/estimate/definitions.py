@@ -5,3 +5,4 @@ OF_RESULTS = (RESULTS, RANKED_RESULTS)
 DEFINITIONS = (SITES, DOMAINS, RESULTS, RANKED_RESULTS)
 ANY_ARTICLE, EVERY_ARTICLE = "any-article", "every-article"  # are by a language model; in SITES at least half
 BY_LABELS = (ANY_ARTICLE, EVERY_ARTICLE)  # only labels distinguish them
+FARM = "farm"  # LLM sites that publish in mass and are monetised: `scoring.rates.farm_share`

@@ -39,6 +39,7 @@ class ShareState(StrEnum):
     NO_SCORES = "no scored articles"
     TOO_FEW_LABELS = "too few labels"
     UNTOLD = "kinds not told apart"
+    UNKNOWN_SIGNS = "signs unknown"  # of content farms
 
 
 class DirectShare(msgspec.Struct, frozen=True, kw_only=True):

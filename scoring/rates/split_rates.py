@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from scoring.estimate.definitions import BY_LABELS, SITES
+from scoring.estimate.definitions import BY_LABELS, FARM, SITES
 from scoring.estimate.error_counts import ErrorCounts
 from scoring.estimate.remarks import Remark, RemarkKind
 from scoring.interface import UNCALIBRATED
@@ -26,12 +26,14 @@ from scoring.rates.direct_share import (
     known_sites,
     share_of_rows,
 )
+from scoring.rates.farm_share import FarmShare, farm_share
+from scoring.rates.farm_signs import FarmSigns
 from scoring.rates.results import PARTS, Members, ResultPart, Results, part_of
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import EstimateLine, is_through_segments, rate_of, without_a_page
 from scoring.rates.terms import TOO_OLD, counted_at, is_too_old
 from scoring.rates.versions import Versions, comparable
-from stream.schema.records import SiteState
+from stream.schema.records import Sitemaps, SiteState
 
 if TYPE_CHECKING:
     from scoring.estimate.fit import Fit
@@ -51,6 +53,7 @@ class RateQuery:
     definition: str = SITES  # one of `estimate.definitions`; judged shares are of sites in any case
     no_page: Mapping[str, str] = field(default_factory=dict)  # site -> why it has no page
     earlier: Sequence[SiteState] = ()  # rows of earlier terms, whose verdicts held in windows
+    sitemaps: Mapping[str, Sitemaps] = field(default_factory=dict)  # by site, for the share of farms
     results: Results | None = None  # by `by` and `cut`, for a definition of results; None: sums of the rows
     errors: ErrorCounts | None = None  # correct the judged share in place of the canaries: those of an older bundle
 
@@ -83,6 +86,8 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     through_segments: int = 0  # of the sites with a scored article: none of their articles is one as a whole page
     controls: ControlCounts | None = None  # pages that are surely human by their dates, and the flagged of them
     declared: ControlCounts | None = None  # those declared older without a day of change
+    at_most: float | None = None  # of farms: the share with the sites of which a sign is unknown
+    farms: list[FarmShare] = msgspec.field(default_factory=list)  # of this number of article URLs, then of others
     results: int = 0  # of a definition of results: those that name these sites
     scored_results: int = 0  # and of these sites, those with a scored article
     first_ten: ResultPart | None = None  # of the results, those of ranks 1 to 10
@@ -144,8 +149,8 @@ def _rows_of(rows: Sequence[SiteState], query: RateQuery) -> tuple[list[SiteStat
     return cut_rows(rows, query.by, query.cut, query.settings.groups, query.now_ms, query.earlier)
 
 
-def _share(members: Members, whole: _Whole, query: RateQuery) -> DirectShare:
-    """The share of a group, by the review if it has enough labels."""
+def _share(members: Members, whole: _Whole, query: RateQuery) -> tuple[DirectShare, Fit | None]:
+    """The share of a group, by the review if it has enough labels, and its fit."""
     confidence = query.settings.confidence
     share, fit = whole.share, whole.fit
     rows, by_rank = members
@@ -155,13 +160,21 @@ def _share(members: Members, whole: _Whole, query: RateQuery) -> DirectShare:
         share = by_review(share, fit, rows, query.review, confidence, query.definition, by_rank)
     if query.definition in BY_LABELS and share.method != ShareState.REVIEWED:
         remarks = Remark(RemarkKind.NO_SHARE), Remark(RemarkKind.NO_LABELS)
-        return DirectShare(method=ShareState.TOO_FEW_LABELS, scored_sites=share.scored_sites, remarks=remarks)
-    return share
+        share = DirectShare(method=ShareState.TOO_FEW_LABELS, scored_sites=share.scored_sites, remarks=remarks)
+    return share, fit
 
 
 def _line(group: str, of_group: Members, whole: _Whole, query: RateQuery) -> RateLine:
-    share = _share(of_group, whole, query)
+    share, _ = _share(of_group, whole, query)
     correction, members = whole.correction, of_group.rows
+    farms: list[FarmShare] = []
+    if query.definition == FARM:
+        signs = FarmSigns.of(members, query.sitemaps)
+
+        def part_of_farms(rows: Sequence[SiteState]) -> tuple[DirectShare, Fit | None]:
+            return _share(Members(rows), whole, query)
+
+        share, farms = farm_share(members, share, signs, part_of_farms, query.settings.confidence, query.now_ms)
     judged = rate_of(members, correction.errors, query.settings.confidence)
     if correction.remark is not None and not query.by:
         judged = msgspec.structs.replace(judged, remarks=(*judged.remarks, correction.remark))
@@ -174,7 +187,7 @@ def _line(group: str, of_group: Members, whole: _Whole, query: RateQuery) -> Rat
     of_results: dict[str, Any] = {}
     if query.results is not None:
         parts = query.results.parts(group, members, query.definition)
-        of_results = {name: part_of(_share(part, whole, query), part.rows) for name, part in parts}
+        of_results = {name: part_of(_share(part, whole, query)[0], part.rows) for name, part in parts}
         of_results["results"] = sum(row.hits for row in members)
         of_results["scored_results"] = sum(row.hits for row in members if row.scored)
     return RateLine.of(
@@ -197,6 +210,8 @@ def _line(group: str, of_group: Members, whole: _Whole, query: RateQuery) -> Rat
         through_segments=sum(is_through_segments(row.scored, row.through_segments) for row in members),
         controls=count_controls(members),
         declared=count_declared(members),
+        at_most=farms[0].at_most if farms else None,
+        farms=farms,
         **of_results,
     )
 
