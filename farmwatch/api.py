@@ -83,7 +83,7 @@ class OpenLog:
     def share(self, by: str = "", *, of: str = SITES, run: str = "") -> pyarrow.Table:
         """The share with its interval and denominators, a row per group of `by`, ruleset, detector and site method.
 
-        `by` is source, query, query-group, rank, day, week or month; `of` as in `farmwatch rate --of`.
+        `by` and `of` are those of `farmwatch rate`.
         """
         splits = RESULT_SPLITS if of in OF_RESULTS else SPLITS
         for name, value, known in (("by", by, ("", *splits)), ("of", of, (*DEFINITIONS, *BY_LABELS, FARM))):

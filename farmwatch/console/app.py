@@ -75,7 +75,7 @@ def application(console: Console, access: Access, request_s: float = _REQUEST_S)
         "site": Address(console.lists.site, ("site", "after")),
         "pages": Address(console.lists.pages, ("kind", "why", "after"), partial(console.lists.pages, limit=ALL)),
         "page": Address(console.page, ("url", "ruleset")),
-        "templates": Address(console.templates, ("id",)),
+        "networks": Address(console.networks.networks, ("operator", "id")),
         "crawl": Address(console.crawl, ("already",)),
         "frontier": Address(console.frontier),
         "runs": Address(console.runs.runs, ("already",)),

@@ -6,7 +6,6 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any
@@ -22,11 +21,12 @@ from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.history_marks import marks_of
 from farmwatch.console.jobs import FORGET, Found, Jobs, Working
+from farmwatch.console.networks import Networks
 from farmwatch.console.page_index import IndexedRecords
 from farmwatch.console.read_model import ReadModel
 from farmwatch.console.replays import Replays
 from farmwatch.console.run_pages import RunPages
-from farmwatch.console.site_lists import TEMPLATES, Query, SiteLists, one_of
+from farmwatch.console.site_lists import Query, SiteLists, one_of
 from farmwatch.console.state_pages import StatePages
 from farmwatch.crawl.orders import pause_in_words
 from farmwatch.doctor.status import DaemonStatus, StatusReader
@@ -37,14 +37,12 @@ from farmwatch.explain.segments import outline
 from farmwatch.share.change_since import change_since, in_points
 from farmwatch.share.current_rate import CurrentRate, current_rate
 from farmwatch.share.rate_series import read_points
-from farmwatch.share.template_groups import TemplateGroups, read_template_groups, read_verdicts
 from farmwatch.share.words import sentences, share_columns
 from farmwatch.tables.columns import fields_of
 from filters.charsets import decode
 from filters.measure.page_measures import inflated
 from replay.live.live_run import find_rules
 from replay.runs.configured import tally_identity
-from replay.runs.lookup import names_to_read
 from scoring.estimate.definitions import RANKED_RESULTS, SITES
 from scoring.rates.series import point_of
 from scoring.rates.split_rates import RateLine
@@ -66,10 +64,9 @@ SPLITS = tuple((of, by) for of, splits in _SPLITS.items() for by in splits)
 POLITENESS = ("name", "contact", "delay_s", "domain_delay_s", "address_delay_s", "crawl_delay_cap_s")  # settings
 _RATE_S = 10.0  # for which an answer is shown again
 _STATUS_S = 2.0
-_SLOW_S = 30.0  # for which the frontier and the templates are shown again
+_SLOW_S = 30.0  # for which the frontier is shown again
 _CHANGE_DAYS = 7
 _HOSTS_SHOWN = 100  # of a list of the frontier
-_GROUPS_SHOWN, _NAMES_SHOWN = 100, 500
 _SWITCH_S = 0.0005  # until the thread that follows lets another run; Python's own 5 ms would be paid at each query
 _HISTORY_DAYS, _HISTORY_POINTS, _MARKS = 30, 200, 20
 _HTML_CAP_BYTES = 2_000_000  # of a page's source that is shown
@@ -88,7 +85,8 @@ class Console:
         self.jobs, self.replays = Jobs(), replays or Replays()
         self.runs = RunPages(log, config, self.jobs, self.replays, clock)
         self.state = StatePages(log, config, model, self.jobs, self._read_status, clock)
-        self.lists = SiteLists(log, config, model, self.jobs, self.template_groups, clock)
+        self.networks = Networks(log, config, model, self.jobs, clock)
+        self.lists = SiteLists(log, config, model, self.jobs, self.networks, clock)
         self.stopped = threading.Event()  # set when `follow` ends
         self._read = 0  # how often records were read
         self._orders = 0  # records of operators
@@ -209,32 +207,6 @@ class Console:
         for reason in report.stopped_reasons:
             meanings[reason] = {"text": meaning_of_reason(reason).text, "passes": what_ends_stop(reason)}
         return {**msgspec.to_builtins(report), "meanings": meanings}
-
-    def templates(self, query: Query) -> Data:
-        """The groups of `farmwatch lab templates groups`; with `id` the one of a template. Raises Working."""
-
-        def work() -> tuple[TemplateGroups, Mapping[str, str]]:
-            groups = self.template_groups()
-            return groups, read_verdicts(self._log, names_to_read(self._log).sites, groups)
-
-        template, key = query.get("id", "")[:16], (*TEMPLATES, "verdicts")
-        templates, verdict_of = self.jobs.result(key, "Grouping templates", work, _SLOW_S)
-        groups = templates.groups[:_GROUPS_SHOWN]
-        if template:
-            groups = [group for group in templates.groups if group.template_id == template]
-        names = sorted(groups[0].sites) if template and groups else []
-        return {
-            "template": template,
-            "sites": templates.sites,
-            "is_whole": templates.is_whole,
-            "groups": [group.fields(verdict_of) for group in groups],
-            "names": {name: verdict_of.get(name, "") for name in names[:_NAMES_SHOWN]},
-            "more": max(0, len(names) - _NAMES_SHOWN),
-        }
-
-    def template_groups(self) -> TemplateGroups:
-        """The groups of sites that share a template."""
-        return read_template_groups(self._log, names_to_read(self._log).templates)
 
     def _canaries(self) -> list[Data]:
         """As `farmwatch review canaries --json` has them."""

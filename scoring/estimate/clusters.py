@@ -23,7 +23,7 @@ import xxhash
 from scoring.estimate.definitions import DOMAINS, OF_RESULTS, RANKED_RESULTS
 from scoring.estimate.fit import CellCounts
 from scoring.estimate.intervals import Z95
-from scoring.estimate.operators import SiteAccounts, operators_of
+from scoring.estimate.operators import Operators, SiteAccounts, find_operators
 from scoring.estimate.rank_weights import rank_weight
 from scoring.statistics.shares import quantile_of_sum
 from stream.schema.records import SiteState
@@ -89,13 +89,28 @@ def _domains(rows: Sequence[SiteState]) -> _Codes:
     return _numbered(_digests(domain or str(number) for number, domain in enumerate(names)))
 
 
+class SiteOperators(NamedTuple):
+    """The domain and the operator of each site, by a domain of its own; "" of a site without a name."""
+
+    domains: list[str]
+    operators: list[str]
+    found: Operators
+
+    @classmethod
+    def of(cls, rows: Sequence[SiteState]) -> Self:
+        """Of sites that know their signals."""
+        domains = list(domains_of(lambda: (row.site for row in rows)))
+        accounts = (SiteAccounts(row.site, of, row.signals) for row, of in zip(rows, domains, strict=True) if of)
+        found = find_operators(accounts)
+        return cls(domains, [found.of.get(domain, domain) for domain in domains], found)
+
+
 def _operators(rows: Sequence[SiteState]) -> _Codes:
     """The number of each site's operator, else of its domain."""
     if not any(row.signals for row in rows):
         return _domains(rows)
-    names = list(domains_of(lambda: (row.site for row in rows)))
-    of = operators_of(SiteAccounts(row.site, name, row.signals) for row, name in zip(rows, names, strict=True) if name)
-    return _numbered(_digests(of.get(name, name) or str(number) for number, name in enumerate(names)))
+    names = SiteOperators.of(rows).operators
+    return _numbered(_digests(name or str(number) for number, name in enumerate(names)))
 
 
 def _end(site: str) -> str:

@@ -59,13 +59,13 @@ class Cut:
 
 
 def cut_rows(
-    rows: Iterable[SiteState], by: str, cut: Cut, patterns: Patterns, now_ms: int, earlier: Iterable[SiteState] = ()
+    rows: Sequence[SiteState], by: str, cut: Cut, patterns: Patterns, now_ms: int, earlier: Iterable[SiteState] = ()
 ) -> tuple[list[SiteState], dict[str, list[SiteState]]]:
     """The rows that count, as they count now, and those of each group of `by`; windows know rows of `earlier` terms."""
     named = [row for row in cut.of(rows, patterns) if not is_canary(row.site)]
     if by in WINDOWS:
         windows = in_windows(named, last_days(by, cut.since, cut.until), earlier_rows(earlier))
         return [counted_at(row, now_ms) for row in named], windows
-    key = group_key(by, patterns) if by else None
+    key = group_key(by, patterns, rows) if by else None
     counted = [counted_at(row, now_ms) for row in named]
     return counted, grouped(counted, key) if key else {"": counted}

@@ -1,37 +1,44 @@
-"""The groups of sites that rates are split by: source, query, group of queries, band of ranks, window of time.
+"""The groups of sites that rates are split by: by their search results, time, signals and operators.
 
 A site that was returned by several sources, queries or in several windows counts in each of them.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from scoring.rates.canary import is_canary
+from scoring.rates.farm_signs import FarmSigns
 from stream.schema.records import SiteState
+from stream.schema.signals import SignalKind, names_of_kind
 
 GroupKey = Callable[[SiteState], Sequence[str]]  # the groups of a site: none, one or several
 WindowDays = Callable[[SiteState], Mapping[str, int]]  # the windows of a site, each with a day
 
 UNKNOWN = "unknown"  # the group of sites without a source, query, rank or day in their hits
 WINDOWS = ("day", "week", "month")
-SPLITS = ("source", "query", "query-group", "rank", *WINDOWS)
+SPLITS = ("source", "query", "query-group", "rank", *WINDOWS, "monetised", "cms", "operator-size")
 RANK_BANDS = ((1, 3), (4, 10), (11, 20), (21, 50))  # first to last rank, both included; beyond: "51+"
+_SIZES = (1, 2, 4, 11)  # sites of an operator from which on a band begins
 
 
-def group_key(by: str, patterns: Mapping[str, Sequence[str]]) -> GroupKey:
-    """The groups of a site in a split; `patterns` are those of query groups."""
+def group_key(by: str, patterns: Mapping[str, Sequence[str]], rows: Sequence[SiteState]) -> GroupKey:
+    """The groups of a site in a split; `patterns` are those of query groups, `rows` all sites."""
     group_of = query_groups(patterns)
     keys: dict[str, GroupKey] = {
         "source": lambda row: row.sources,
         "query": lambda row: row.queries,
         "query-group": lambda row: sorted({group_of(query) for query in row.queries}),
         "rank": lambda row: [rank_band(row.best_rank)],
+        "cms": lambda row: names_of_kind(row.signals, SignalKind.CMS),
     }
-    key = keys[by]
+    whole = {"monetised": by_monetised, "operator-size": by_operator_size}
+    key = whole[by](rows) if by in whole else keys[by]
     return lambda row: key(row) or [UNKNOWN]
 
 
@@ -71,12 +78,34 @@ def rank_band(rank: int) -> str:
     return next((band for band, (_, last) in zip(_BANDS, RANK_BANDS, strict=False) if rank <= last), _BANDS[-1])
 
 
+def by_monetised(rows: Sequence[SiteState]) -> GroupKey:
+    """Key: whether the site earns by ads or affiliate links, as for the share of farms."""
+    signs = FarmSigns.of(rows, {})
+    return lambda row: _ANSWERS.get(signs.monetised(row), [])
+
+
+def by_operator_size(rows: Sequence[SiteState]) -> GroupKey:
+    """Key: the band of the number of sites of the site's operator, among `rows`."""
+    from scoring.estimate.clusters import SiteOperators  # it loads numpy
+
+    rows = [row for row in rows if not is_canary(row.site)]
+    operators = SiteOperators.of(rows).operators
+    sites = Counter(operators)
+    band_of = {
+        row.site: _SIZE_BANDS[bisect_right(_SIZES, sites[of]) - 1] for row, of in zip(rows, operators, strict=True)
+    }
+    return lambda row: [band_of[row.site]]
+
+
+_ANSWERS: Mapping[bool | None, Sequence[str]] = {True: ["yes"], False: ["no"]}
+_SIZE_BANDS = ("1 site", "2-3 sites", "4-10 sites", "11+ sites")
 _BANDS = (*(f"{first}-{last}" for first, last in RANK_BANDS), f"{RANK_BANDS[-1][1] + 1}+")
 
 
 def group_order(group: str) -> tuple[int, str]:
-    """Sort key of the groups of one split: bands of ranks from the first rank on, all others by name."""
-    return (_BANDS.index(group) if group in _BANDS else len(_BANDS)), group
+    """Sort key of the groups of one split: bands in their order, all others by name."""
+    bands = _BANDS if group in _BANDS else _SIZE_BANDS
+    return (bands.index(group) if group in bands else len(_BANDS)), group
 
 
 _EPOCH = date(1970, 1, 1)

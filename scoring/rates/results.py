@@ -21,7 +21,9 @@ from scoring.rates.groups import (
     UNKNOWN,
     WINDOWS,
     bounds_of_days,
+    group_key,
     group_order,
+    grouped,
     query_groups,
     rank_band,
     window_names,
@@ -32,6 +34,7 @@ from stream.schema.records import Hit, Record, SiteState
 from stream.text.times import DAY_MS
 
 RESULT_SPLITS = (*SPLITS, "engine")
+_OF_SITES = ("monetised", "cms", "operator-size")  # splits in which all results of a site are of its groups
 FIRST_RANKS = 10  # of the first results
 PARTS = ("first_ten", "new", "returning")
 Weights = Mapping[str, float] | None  # site -> sum of the weights of its results
@@ -103,7 +106,7 @@ class Results:
 
     def __init__(self, hits: Iterable[RankedHit], by: str, cut: Cut, patterns: Patterns) -> None:
         """`hits` must be without repeated ones."""
-        self._by, self._since = by, cut.since
+        self._by, self._since, self._patterns = by, cut.since, patterns
         self._all, self._groups = _Counts(), dict[str, _Counts]()
         self._window_of = window_names(by) if by in WINDOWS else None
         groups_of, group_of = self._key(patterns), query_groups(patterns)
@@ -111,11 +114,11 @@ class Results:
             if is_canary(hit.site) or not cut.has_result(hit.source, group_of(hit.query_id), hit.rank, hit.day):
                 continue
             self._all.add(hit)
-            for group in groups_of(hit) if by else ():
+            for group in groups_of(hit):
                 self._groups.setdefault(group, _Counts()).add(hit)
 
     def cut_rows(
-        self, rows: Iterable[SiteState], now_ms: int, earlier: Iterable[SiteState] = ()
+        self, rows: Sequence[SiteState], now_ms: int, earlier: Iterable[SiteState] = ()
     ) -> tuple[list[SiteState], dict[str, list[SiteState]]]:
         """As `scoring.rates.cuts.cut_rows`: the sites of all these results, and those of each group, in its order."""
         known = {row.site: row for row in rows}
@@ -132,6 +135,8 @@ class Results:
         whole = members(self._all, of_window=False)
         if not self._by:
             return whole, {"": whole}
+        if self._by in _OF_SITES:
+            return whole, grouped(whole, group_key(self._by, self._patterns, rows))
         ordered = sorted(self._groups, key=group_order)
         is_window = self._window_of is not None
         groups = {name: members(self._groups[name], of_window=is_window and name != UNKNOWN) for name in ordered}
@@ -139,7 +144,7 @@ class Results:
 
     def weights(self, group: str, definition: str) -> Weights:
         """The weights of the sites of a group; "" is that of all results. None: a result counts once."""
-        counts = self._groups[group] if self._by and group else self._all
+        counts = self._groups.get(group, self._all)
         return _weights(counts.every, definition)
 
     def parts(self, group: str, rows: Sequence[SiteState], definition: str) -> Iterator[tuple[str, Members]]:
@@ -147,10 +152,10 @@ class Results:
 
         Sites are new in the window that has their first result; without windows, since the first day of the cut.
         """
-        counts = self._groups[group] if self._by else self._all
+        counts = self._groups.get(group, self._all)
         first = [changed_row(row, {"hits": counts.first[row.site].results}) for row in rows if row.site in counts.first]
         yield "first_ten", Members(first, _weights(counts.first, definition))
-        if group != UNKNOWN and (self._window_of is not None or self._since is not None):
+        if self._since is not None if self._window_of is None else group != UNKNOWN:
             dated, weights = [row for row in rows if row.days], self.weights(group, definition)
             yield "new", Members([row for row in dated if self._is_new(row, group)], weights)
             yield "returning", Members([row for row in dated if not self._is_new(row, group)], weights)
@@ -169,9 +174,11 @@ class Results:
             "query": lambda hit: [hit.query_id or UNKNOWN],
             "query-group": lambda hit: [group_of(hit.query_id) if hit.query_id else UNKNOWN],
             "rank": lambda hit: [rank_band(hit.rank)],
-            "engine": lambda hit: (hit.engine or hit.source or UNKNOWN).split(","),  # SearXNG names several
+            "engine": lambda hit: (
+                [*filter(None, hit.engine.split(","))] or [hit.source or UNKNOWN]
+            ),  # SearXNG names several
         }
-        return keys.get(self._by, lambda _: [""])
+        return keys.get(self._by, lambda _: [])
 
 
 def part_of(share: DirectShare, rows: Sequence[SiteState]) -> ResultPart:

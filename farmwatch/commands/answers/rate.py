@@ -56,7 +56,8 @@ _HISTORY_SHOWN = (
 
 ShareOf = Literal["sites", "domains", "results", "ranked-results", "any-article", "every-article", "farm"]
 PublishedSplit = Literal["published", "published-year"]
-RateSplit = Literal["source", "query", "query-group", "rank", "day", "week", "month", "engine"]
+HitSplit = Literal["source", "query", "query-group", "rank", "engine", "day", "week", "month"]
+RateSplit = Literal[HitSplit, "monetised", "cms", "operator-size"]
 
 
 def rate(
@@ -64,8 +65,9 @@ def rate(
     by: Annotated[
         RateSplit | PublishedSplit | None,
         Parameter(
-            help="Split by source, query, group of queries or rank of the hits, of results also by engine, or by day,"
-            " week or month; or the series by the quarter (published) or year in which articles were published."
+            help="Split by source, query, group of queries or rank of the hits, of results also by engine, by day, week"
+            " or month, by whether sites earn by ads or affiliate links, by CMS or number of the operator's sites; or"
+            " the series by the quarter (published) or year in which articles were published."
         ),
     ] = None,
     of: Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -13,6 +13,7 @@ from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.share.cut_options import read_part
 from farmwatch.share.site_lines import SITE_COLUMNS, SITES_SHOWN, TURNS_SHOWN, site_lines
+from farmwatch.share.site_operators import OPERATOR_COLUMNS, operator_groups
 from farmwatch.share.words import sentences
 from farmwatch.tables.listing import LISTING, Listing
 from farmwatch.terminal.messages import message
@@ -38,6 +39,10 @@ def sites(
     turned: Annotated[
         bool, Parameter(negative="", help="Only the sites that turned: by people before ChatGPT, by a model since.")
     ] = False,
+    by: Annotated[
+        Literal["operator"] | None,
+        Parameter(help="One row per operator: the sites that share an account or a domain; of several sites only."),
+    ] = None,
     canaries: Annotated[bool, Parameter(negative="", help="Show canary sites too; they count in no rate.")] = False,
     run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",
     listing: Listing = LISTING,
@@ -57,7 +62,14 @@ def sites(
     of publication, the surest first. At most a fifth of the earlier articles are flagged and half of the later ones or
     more, and an exact test tells their scores apart (`turn_p` below .01): 5 articles before and 5 since are enough, 4
     and 4 are not. A few are only another human writer: as many as are expected are said below the list.
+
+    By operator: the numbers of its sites, by verdict. Sites that share an account may be of two owners with one agency,
+    and it is no evidence of who wrote the text.
     """
+    if by is not None:
+        if llm or fdr or turned or canaries:
+            raise UsageError("--by operator is of all sites: leave out --llm, --fdr, --turned and --canaries")
+        return _show_operators(run, listing, common)
     if fdr and not llm:
         raise UsageError("--fdr goes with --llm")
     if turned and llm:
@@ -99,4 +111,19 @@ def sites(
         for remark in sentences(certain.untold):
             message(remark)
     print_caveats(caveats(config, (line.row.detector for line in lines)), short=True)
+    return Exit.OK
+
+
+def _show_operators(run: str, listing: Listing, common: Common) -> Exit:
+    selection = listing.of(OPERATOR_COLUMNS)
+    config = common.load().config
+    with opened(config) as log:
+        lines = site_lines(log, config, run, int(time.time() * 1000))
+    groups = operator_groups(
+        {line.row.site: line.row.verdict for line in lines}, {line.row.site: line.operator for line in lines}
+    )
+    selection.put(groups, "operator", [column.name for column in OPERATOR_COLUMNS[:-1]])
+    if listing.is_table:
+        alone = sum(not (line.operator.name or is_canary(line.row.site)) for line in lines)
+        message(f"{counted(alone, 'site')} of no operator with several sites")
     return Exit.OK

@@ -153,6 +153,13 @@ def test_results_by_query_are_those_of_the_query() -> None:
     ]
 
 
+def test_splits_of_sites_count_all_results_of_their_sites() -> None:
+    """By CMS, a site is in a group with all of its results."""
+    hits = (decode(RankedHit, encode(hit)) for hit in HIT_LIST)
+    query = RateQuery(by="cms", results=Results(hits, "cms", Cut(), {}), now_ms=NOW_MS, definition=RESULTS)
+    assert [(line.group, line.results) for line in rate_lines(rows(), query)] == [("unknown", WEEKS * EVERY)]
+
+
 def test_the_results_of_the_last_week_are_gauges() -> None:
     """The gauges have the last 7 days by rank: each part with its interval and its number of results."""
     log, metrics = new_log(), Metrics()
