@@ -43,8 +43,9 @@ style: $(STAMP)
 bench: $(PEERS) $(BROKER)            ## measures beside the named peers; prints ratios, asserts nothing
 	for bench in tests/bench/bench_*.py; do $(BIN)/python -m tests.bench.$$(basename $$bench .py) || exit 1; done
 
-gpu: card $(STAMP)                   ## a pair and an encoder on this machine's NVIDIA card, random weights; figures also in gpu-figures.json
+gpu: card $(STAMP)                   ## a pair and an encoder on this machine's NVIDIA card, random weights: figures, also in gpu-figures.json, and kill -9
 	$(BIN)/python -m tests.bench.pair_bench --out gpu-figures.json
+	FARMWATCH_TEST_DEVICE=cuda $(BIN)/python -m pytest -q -n 0 tests/faults/test_score_kills.py -k embedded-1
 
 card:
 	@nvidia-smi -L >/dev/null 2>&1 || { echo "farmwatch: this measures an NVIDIA card, and nvidia-smi sees none; on a CPU: python -m tests.bench.pair_bench --tiny" >&2; exit 3; }

@@ -28,11 +28,12 @@ from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from scoring.detectors.registry import load_detectors
 from scoring.detectors.settings import ScoreSettings
-from scoring.estimate.definitions import BY_LABELS, DEFINITIONS, SITES
+from scoring.estimate.definitions import BY_LABELS, DEFINITIONS, FARM, OF_RESULTS, SITES
 from scoring.estimate.error_counts import ErrorCounts
 from scoring.interface import name_of
 from scoring.rates.canary import is_canary
 from scoring.rates.groups import SPLITS
+from scoring.rates.results import RESULT_SPLITS
 from scoring.rates.settings import RateSettings
 from scoring.sites.settings import TallySettings
 from scoring.stages.pipes import FlagLine, SiteVerdictLine, TallyLine, TextLine, estimate_sites
@@ -82,9 +83,10 @@ class OpenLog:
     def share(self, by: str = "", *, of: str = SITES, run: str = "") -> pyarrow.Table:
         """The share with its interval and denominators, a row per group of `by`, ruleset, detector and site method.
 
-        `by` is source, query, query-group, rank, day, week or month; `of` as in `farmwatch rate --of`.
+        `by` and `of` are those of `farmwatch rate`.
         """
-        for name, value, known in (("by", by, ("", *SPLITS)), ("of", of, (*DEFINITIONS, *BY_LABELS))):
+        splits = RESULT_SPLITS if of in OF_RESULTS else SPLITS
+        for name, value, known in (("by", by, ("", *splits)), ("of", of, (*DEFINITIONS, *BY_LABELS, FARM))):
             if value not in known:
                 raise UsageError(f"share({name}={value!r}): there are {', '.join(filter(None, known))}")
         with _unreadable():

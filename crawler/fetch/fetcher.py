@@ -43,6 +43,7 @@ _log = structlog.get_logger()
 
 _TWIN_RULES_KEPT = 1024  # robots.txt of `www.` twins held in memory
 _WAITING = 1024  # jobs that wait between two requests, and as many of the slow lane; further ones fail as busy
+_HOPS = 3  # whose delays a job may wait for, as from http to https to www to a page, besides hops_wait_s
 _STARVED_MS = 5000  # before a job without a socket comes again
 _ZSTD_LEVEL = 3
 _LISTS_HEAVY = 32 * 1024  # bytes from which a sitemap or robots.txt is parsed in a thread
@@ -178,7 +179,7 @@ class Fetcher:
                 reason = "robots"
             elif is_obeyed_no(self._settings, context.stated):
                 reason = "opt_out"
-            elif context.delay_s > max(job.delay_s, self._settings.crawl_delay_cap_s):
+            elif self._settings.is_too_slow(context.delay_s):
                 reason = "crawl_delay"
         if reason:
             context.final_url, context.opt_out = target, list(context.stated)
@@ -259,7 +260,7 @@ class Fetcher:
 
     async def _wait(self, turn: Turn, context: FetchContext) -> None:
         """Wait for a turn between two requests. Raises FetchEnded if too many jobs wait, or this one waits too long."""
-        left_s = self._settings.crawl_delay_cap_s + self._settings.delay_s - context.waited_s
+        left_s = self._settings.hops_wait_s + _HOPS * context.delay_s - context.waited_s
         is_slow = context.delay_s > SLOW_S
         before = self._waiting_long if is_slow else self.waiting - self._waiting_long
         if before >= _WAITING or left_s <= 0:

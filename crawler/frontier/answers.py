@@ -169,7 +169,7 @@ class Answers:
             return
         row.robots_tries = 0
         self.rules.keep_robots(row, answer, has_rules=meaning is RobotsAnswer.RULES)
-        if row.delay_s > max(settings.delay_s, settings.crawl_delay_cap_s):
+        if settings.is_too_slow(row.delay_s):
             self.store.stop(row, Stop.CRAWL_DELAY)
         else:
             row.next_start = max(row.next_start, answer.started_ms + int(1000 * row.delay_s))

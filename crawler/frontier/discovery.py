@@ -121,6 +121,10 @@ class Discovery:
         settings = self.store.settings
         self.store.state.delete(sitemap_key(row.site))
         row.sitemaps_done = True
+        # A reading with a gap must not replace a fuller count
+        if reading.good and (not reading.missed or reading.urls > row.listed):
+            row.listed = reading.urls
+            self.emit(_counts(row.site, reading, self.store.now_ms))
         row.sitemap_misses = row.sitemap_misses + 1 if reading.missed else 0
         again_s = settings.refetch_fetched_s  # 0 = never
         if reading.missed:
@@ -166,8 +170,6 @@ class Discovery:
         size = settings.page_budget + row.known  # enough even if it contains all known URLs
         reading.sample = sample(row.site, [*reading.sample, *pages], size)
         self.store.state.put(sitemap_key(row.site), pack(reading))
-        if reading.good:
-            self.emit(_counts(row.site, reading, answer.started_ms))
 
 
 def _counts(site: str, reading: SitemapRow, read_at: int) -> Sitemaps:

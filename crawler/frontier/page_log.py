@@ -10,7 +10,7 @@ from crawler.fetch.jobs import FetchResult, Job, RequestKind
 from crawler.frontier.rows import FOUND_BY, Priority, SiteRow, UrlRow
 from crawler.frontier.site_store import STEP, SiteStore
 from crawler.frontier.statuses import Status
-from crawler.robots.preferences import is_preference
+from crawler.robots.preferences import capped, is_preference
 from crawler.web.urls import fetch_id, page_id_of_normal
 from stream.schema.records import Page
 from stream.schema.vocabulary import FetchOutcome
@@ -25,8 +25,6 @@ _STATUS_OF = {
 # Validators that may be sent back: RFC 9110 section 8.8.3, without obs-text; characters of a date
 _ETAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e]{0,200}"')
 _DATE = re.compile(r"[A-Za-z0-9,:+ -]{10,40}")
-
-_PREFERENCES = 32  # words kept of a site
 
 
 @dataclass(slots=True)
@@ -49,7 +47,7 @@ class PageLog:
             url_row.last_modified = modified if _DATE.fullmatch(modified) else url_row.last_modified if renewed else ""
             url_row.has_page = True
         if any(stated := [signal for signal in answer.opt_out if is_preference(signal)]):
-            row.preferences = list(dict.fromkeys([*row.preferences, *stated]))[:_PREFERENCES]
+            row.preferences = capped([*row.preferences, *stated])
         self.emit(_page(row, url_row, answer, [*answer.opt_out, *signals]))
         self.store.schedule(row, url_row, answer.started_ms)
 

@@ -137,6 +137,7 @@ class SiteRow(FrontierRow):
     sitemap_misses: int = 0  # times in a row that its sitemaps were read and some could not be had
     empty: int = 0  # pages that were answered as by a site without pages
     preferences: list[str] = []  # on the use by AI: those of robots.txt for the home page, and of headers of pages
+    listed: int = 0  # URLs in its sitemaps, by the last count
 
     @property
     def spent(self) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from crawler.fetch.jobs import FetchResult
 from crawler.frontier.rows import SiteRow, robots_key, tdm_key
 from crawler.frontier.site_store import SiteStore
-from crawler.robots.preferences import IN_HEADERS
+from crawler.robots.preferences import IN_HEADERS, capped
 from crawler.robots.rules import RobotsRules, RobotsShelf
 from crawler.robots.tdmrep import TDM_PATH, TdmRep
 from stream.schema.vocabulary import FetchOutcome
@@ -37,9 +37,9 @@ class SiteRules:
             self.store.state.delete(robots_key(row.site))
         rules = self.rules(row)
         row.delay_s = max(settings.delay_s, rules.crawl_delay_s)
-        row.preferences = rules.preferences(f"{row.origin}/") + [
-            each for each in row.preferences if each.startswith(IN_HEADERS)
-        ]
+        row.preferences = capped(
+            [*rules.preferences(f"{row.origin}/"), *(each for each in row.preferences if each.startswith(IN_HEADERS))]
+        )
         row.robots_until = answer.started_ms + int(settings.robots_life_s(row.delay_s) * 1000)
 
     def wants_tdm(self, row: SiteRow, rules: RobotsRules) -> bool:
@@ -72,11 +72,11 @@ class SiteRules:
     def signals(self, row: SiteRow, *urls: str) -> list[str]:
         """The signals that tdmrep.json and robots.txt set on any of these URLs of the site."""
         rules = self.rules(row) if row.robots_until else None
-        stated = [signal for url in dict.fromkeys(urls) for signal in (rules.preferences(url) if rules else ())]
+        stated = capped(signal for url in urls for signal in (rules.preferences(url) if rules else ()))
         text = self.store.state.get(tdm_key(row.site)) if row.tdm_until else None
         reservation = TdmRep.parse(text) if text is not None else None
         is_reserved = reservation is not None and any(reservation.reserves(url) for url in urls)
-        return [*([RESERVED] if is_reserved else []), *dict.fromkeys(stated)]
+        return [*([RESERVED] if is_reserved else []), *stated]
 
     def _forget_tdm(self, row: SiteRow) -> None:
         if row.tdm_until:

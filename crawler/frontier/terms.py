@@ -12,6 +12,7 @@ import xxhash
 from crawler.frontier.rows import MAY_PASS, Priority, SiteRow, Stop, UrlRow
 from crawler.frontier.site_store import SiteStore, url_key
 from crawler.frontier.statuses import Status
+from crawler.robots.preferences import IN_HEADERS
 from stream.schema.records import Decision
 
 _LOOKED_AT = 500  # known URLs, drawn at random
@@ -24,6 +25,8 @@ def begin_term(store: SiteStore, row: SiteRow, decision: Decision) -> None:
         return
     row.term, row.offset, row.page_requests = decision.term, -row.fetched, 0
     row.first_at = decision.first_at or row.first_at
+    # those in headers are of pages of the term before
+    row.preferences = [signal for signal in row.preferences if not signal.startswith(IN_HEADERS)]
     row.reopen()
     row.sitemaps_at = 0
     budget = store.settings.page_budget

@@ -55,7 +55,7 @@ class RobotsGroup:
     agents: list[Line] = field(default_factory=list)  # the lines that name us
     rules: list[RobotsRule] = field(default_factory=list)
     delay_s: float = 0.0  # the longest one for us
-    delay_line: int = 0
+    delay_line: Line | None = None  # that asks for it
     stated: list[Stated] = field(default_factory=list)  # preferences on the use of content
 
 
@@ -118,7 +118,7 @@ def group_of(lines: Iterator[Line] | list[Line], agent: str) -> tuple[RobotsGrou
             seconds = _delay_s(line.value)
             for group in bound:
                 if seconds > group.delay_s:
-                    group.delay_s, group.delay_line = seconds, line.number
+                    group.delay_s, group.delay_line = seconds, line
         elif line.key in (Key.USAGE, Key.SIGNAL):
             begun |= line.key is Key.USAGE  # it is a rule by draft-ietf-aipref-attach
             for group in bound:

@@ -22,6 +22,7 @@ NAMES = ("content-usage", "content-signal")
 IN_HEADERS = "header:"  # how a signal of a response begins
 LINES_CAP = 64  # lines of a group that are kept
 WORDS_CAP = 16  # of a line or header
+SIGNALS_CAP = 32  # of a page, and of a site
 _LINE_CHARACTERS = 500
 _REFUSABLE = frozenset({"train-ai", "ai-use", "ai-train", "ai-input"})  # uses that concern a reader of texts
 _NOES = frozenset({"n", "no"})
@@ -76,7 +77,15 @@ class StatedRules:
             for pattern, line in matching:
                 if pattern.octets == longest:
                     found.update((f"robots.txt:{name}:{word}", None) for word in line.words)
-        return list(found)
+        return capped(found)
+
+
+def capped(signals: Iterable[str]) -> list[str]:
+    """Preferences, each once: SIGNALS_CAP of them, of more first those that are a no to a use by AI."""
+    unique = list(dict.fromkeys(signals))
+    if len(unique) > SIGNALS_CAP:
+        unique.sort(key=lambda signal: not prefers_no([signal]))
+    return unique[:SIGNALS_CAP]
 
 
 def is_preference(signal: str) -> bool:

@@ -134,8 +134,8 @@ class RobotsExplanation:
     agents: tuple[Line, ...] = ()  # the lines that name us
     rules: int = 0  # in our group
     crawl_delay_s: float = 0.0
-    crawl_delay_line: int = 0
-    preferences: tuple[str, ...] = ()  # signals on the use of an allowed URL by AI
+    crawl_delay_line: Line | None = None
+    preferences: tuple[str, ...] = ()  # signals on the use of the URL by AI
 
 
 def explain(text: bytes, agent: str, url: str) -> RobotsExplanation:
@@ -160,7 +160,7 @@ def explain(text: bytes, agent: str, url: str) -> RobotsExplanation:
         rules=len(group.rules),
         crawl_delay_s=group.delay_s,
         crawl_delay_line=group.delay_line,
-        preferences=tuple(StatedRules(group.stated).signals(url)) if allowed else (),
+        preferences=tuple(StatedRules(group.stated).signals(url)),
     )
 
 

@@ -6,7 +6,7 @@
 | RSS 1.0 and 2.0 | the `link` of an `item` |
 | Atom | the `link` of an `entry` to itself, by its `href` |
 
-The months of `lastmod` of a sitemap's URLs are counted.
+A page has the month of its `lastmod`, before or behind its `loc`.
 
 Names count in any namespace and case. Before it is parsed, a text loses its document type, and an ampersand that begins
 no reference to a character becomes one, as does `<` that begins no tag: so nothing is left to expand or to fetch, and
@@ -16,10 +16,9 @@ neither ends the parser.
 from __future__ import annotations
 
 import re
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from lxml import etree
 
@@ -43,21 +42,20 @@ _READ = _PLACES | {"loc", "lastmod", "link", "item", "entry"}
 _MONTH = re.compile(r"(?:199[5-9]|20[0-9]{2})-(?:0[1-9]|1[0-2])(?![0-9])")
 
 
-class Entry(NamedTuple):
-    """An entry as written: a page, or a further sitemap."""
+@dataclass(slots=True)
+class Entry:
+    """An entry as written: a page, or a further sitemap. `month` may come later: it is known when all are read."""
 
     url: str
     is_file: bool
+    month: str = ""  # "2024-05", of its `lastmod`; "" = none
 
 
-def sitemap_entries(xml: bytes, months: Counter[str]) -> Iterator[Entry]:
-    """The entries of a sitemap in XML, as UTF-8; counts the `months` in which URLs were changed.
-
-    Never raises: of a damaged one, those that can be made out.
-    """
+def sitemap_entries(xml: bytes) -> Iterator[Entry]:
+    """The entries of a sitemap in XML, as UTF-8. Never raises: of a damaged one, those that can be made out."""
     if not _SOME.search(xml):
         return
-    target = _Target(months)
+    target = _Target()
     parser = etree.XMLParser(
         target=target, encoding="utf-8", recover=True, resolve_entities=False, no_network=True, load_dtd=False
     )
@@ -86,18 +84,18 @@ class _Element:
     href: str = ""
     text: list[str] = field(default_factory=list)
     length: int = 0
-    has_entry: bool = False
+    entry: Entry | None = None  # that it has
+    month: str = ""
 
 
 _OTHER = _Element("", length=URL_CAP + 1)  # its text is not kept
 
 
 class _Target:
-    """What the parser calls. Holds the innermost open elements, the entries and the months of changes."""
+    """What the parser calls. Holds the innermost open elements, and the entries."""
 
-    def __init__(self, months: Counter[str]) -> None:
+    def __init__(self) -> None:
         self.entries: list[Entry] = []
-        self._months = months
         self._open: deque[_Element] = deque(maxlen=_HELD)
         self._depth = 0
 
@@ -124,13 +122,15 @@ class _Target:
         outer = self._open[-1]
         url = element.href or "".join(element.text).strip()
         if element.name == "loc" and outer.name in _PLACES:
-            outer.has_entry = True
-            self.entries.append(Entry(url, outer.name.startswith("sitemap")))
+            outer.entry = Entry(url, outer.name.startswith("sitemap"), outer.month)
+            self.entries.append(outer.entry)
         elif element.name == "lastmod":
             if outer.name == "url" and (month := _MONTH.match(url)):
-                self._months[month[0]] += 1
-        elif element.name in ("url", "sitemap") and url and not element.has_entry:
-            self.entries.append(Entry(url, element.name == "sitemap"))
+                outer.month = month[0]
+                if outer.entry is not None:
+                    outer.entry.month = month[0]
+        elif element.name in ("url", "sitemap") and url and element.entry is None:
+            self.entries.append(Entry(url, element.name == "sitemap", element.month))
         elif element.name == "link" and outer.name in ("item", "entry") and url:
             self.entries.append(Entry(url, is_file=False))
 

@@ -40,7 +40,7 @@ class SitemapFile:
 
     pages: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    months: Mapping[str, int] = field(default_factory=dict)  # "2024-05" -> URLs that were changed in this month
+    months: Mapping[str, int] = field(default_factory=dict)  # "2024-05" -> pages that were changed in this month
 
 
 def read_sitemap(body: bytes, url: str, cap: int) -> SitemapFile:
@@ -58,10 +58,9 @@ def read_sitemap(body: bytes, url: str, cap: int) -> SitemapFile:
     body = _as_utf8(body)
     is_xml = _XML.match(body) is not None
     lines = (line[0].decode().strip("\ufeff \t") for line in _LINE.finditer(body))
-    months: Counter[str] = Counter()
-    entries = sitemap_entries(body, months) if is_xml else (Entry(line, False) for line in lines)
+    entries = sitemap_entries(body) if is_xml else (Entry(line, False) for line in lines)
     host, port = host_of(url), port_of(url)
-    by_kind: tuple[dict[str, None], dict[str, None]] = {}, {}
+    by_kind: tuple[dict[str, Entry], dict[str, Entry]] = {}, {}
     # of all entries, because a file of a million foreign URLs would take seconds
     for entry in itertools.islice(entries, URLS_CAP):
         try:
@@ -69,8 +68,9 @@ def read_sitemap(body: bytes, url: str, cap: int) -> SitemapFile:
         except UnusableUrl:
             continue
         if host_of(normal) == host and port_of(normal) == port:
-            by_kind[entry.is_file][normal] = None
+            by_kind[entry.is_file][normal] = entry
     pages, files = by_kind
+    months = Counter(entry.month for entry in pages.values() if entry.month)
     return SitemapFile(tuple(pages), tuple(file for file in files if file != url), months)
 
 

@@ -21,6 +21,7 @@ from farmwatch.archive.tables import ExportWindow, What, columns_of_table, incom
 from farmwatch.config.config import Config
 from farmwatch.share.review_labels import ReviewLabel, read_labels, review_of
 from farmwatch.share.site_lines import SITE_COLUMNS, lines_of, site_labels
+from farmwatch.share.site_operators import find_site_operators
 from farmwatch.share.words import line_fields, text_of
 from farmwatch.tables.columns import columns_of
 from farmwatch.tables.files import write_table
@@ -87,7 +88,7 @@ def write_release(log: Log, config: Config, folder: Path, run: str, now_ms: int)
         folder / SITES_FILE,
         "jsonl",
         SITE_COLUMNS,
-        lines_of(rows, log, config, now_ms, likely, site_labels(review), run),
+        lines_of(rows, log, config, now_ms, likely, site_labels(review), find_site_operators(everything), run),
     )
     if review is not None:
         (folder / LABELS_FILE).write_bytes(encode_lines(_without_names(labels, Forgotten(log))))

@@ -69,13 +69,13 @@ def application(console: Console, access: Access, request_s: float = _REQUEST_S)
     app = web.Application(middlewares=[_guard(access, templates, request_s)], client_max_size=64 * 1024)
     of_sites = ("search", "verdict", "source", "least", "label", "sort", "reverse", "after")
     views = {  # the name is that of the address, with .json of its twin, and of the template
-        "answer": Address(console.answer, ("by",), console.answer),
+        "answer": Address(console.answer, ("of", "by"), console.answer),
         "flow": Address(console.state.flow),
         "sites": Address(console.lists.sites, of_sites, partial(console.lists.sites, limit=ALL)),
         "site": Address(console.lists.site, ("site", "after")),
         "pages": Address(console.lists.pages, ("kind", "why", "after"), partial(console.lists.pages, limit=ALL)),
         "page": Address(console.page, ("url", "ruleset")),
-        "templates": Address(console.templates, ("id",)),
+        "networks": Address(console.networks.networks, ("operator", "id")),
         "crawl": Address(console.crawl, ("already",)),
         "frontier": Address(console.frontier),
         "runs": Address(console.runs.runs, ("already",)),

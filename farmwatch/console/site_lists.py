@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
@@ -15,21 +15,18 @@ import msgspec
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.jobs import WALK, Jobs
+from farmwatch.console.networks import AllSites, Networks
 from farmwatch.console.read_model import JUDGED, ReadModel
-from farmwatch.console.site_filter import DECIDED, SORTS, STATES, Likely, SiteFilter, SiteSums
+from farmwatch.console.site_filter import DECIDED, SORTS, STATES, SiteFilter, SiteSums
 from farmwatch.explain.report import threshold_of
 from farmwatch.share.page_lines import PAGE_COLUMNS
 from farmwatch.share.review_labels import read_review
 from farmwatch.share.site_lines import LABELS, SITE_COLUMNS, ListedSite, SiteLabel, lines_of, site_fields, site_labels
-from farmwatch.share.template_groups import TemplateGroups
 from farmwatch.share.words import share_columns
 from farmwatch.tables.columns import Column, fields_of
 from farmwatch.tables.files import write_rows
 from replay.live.live_run import find_rules
-from replay.rows.site_table import SiteTable
 from replay.runs.configured import tally_identity
-from replay.runs.lookup import names_to_read
-from scoring.rates.split_rates import llm_probabilities
 from scoring.sites.registry import method_of_text, site_method
 from scoring.sites.sprt import SiteTest
 from scoring.stages.site_tally import SiteTally
@@ -41,7 +38,6 @@ from stream.text.user_errors import NotFound, UsageError
 Query = Mapping[str, str]
 Data = dict[str, Any]
 SITES_SHOWN, PAGES_SHOWN, ALL = 50, 100, 1_000_000  # of a list on a screen, and in a file
-TEMPLATES = ("templates",)  # the key of their groups
 _VERDICTS = ("", *STATES, DECIDED, *(kind for kind in SiteClass if kind not in STATES))
 _SUMS = SiteSums._fields[2:]
 _SOON_S = 0.01  # that a list waits for its totals
@@ -58,14 +54,14 @@ class SiteLists:
     _config: Config
     _model: ReadModel
     _jobs: Jobs
-    _template_groups: Callable[[], TemplateGroups]
+    _networks: Networks
     _clock: Clock
 
     def sites(self, query: Query, limit: int = SITES_SHOWN) -> Data:
         """Sites that match, one screen of them; `after` names the last site of the screen before."""
         patience_s = 2.0 if limit < ALL else _WHOLE_S  # a file lacks no value
         labels = self._jobs.soon(("labels",), self._labels, patience_s) or {}
-        likely = self._likely(patience_s)
+        of_all = self._networks.all_sites(patience_s)
         matching = SiteFilter(
             search=query.get("search", "").strip()[:253],
             verdict=one_of(query, "verdict", _VERDICTS),
@@ -80,10 +76,10 @@ class SiteLists:
             matching = matching._replace(names=tuple(site for site in labels if labels[site].label == label))
         after = query.get("after", "")[:253]
         rows = self._model.sites(
-            matching, sort=sort, is_reversed=bool(reverse), after=after, limit=limit + 1, likely=likely
+            matching, sort=sort, is_reversed=bool(reverse), after=after, limit=limit + 1, likely=of_all.likely
         )
         shown = rows[:limit]
-        lines = self._lines(shown, likely.by_site, labels)
+        lines = self._lines(shown, of_all, labels)
         return {
             "still_reads": self._model.rebuilding,
             "filter": chosen,
@@ -106,13 +102,14 @@ class SiteLists:
         articles = [page for page in self._model.pages(row.site, row.detector, limit=ALL) if page.result in KEPT]
         dated = [fields_of(_DATED, page) for page in articles if page.dates and page.dates.trusted]
         shown = [{**fields_of(PAGE_COLUMNS, page), "walk": steps.get(page.page_id)} for page in pages[:PAGES_SHOWN]]
-        groups = self._jobs.soon(TEMPLATES, self._template_groups)
+        groups = self._networks.template_groups()
         group = None if groups is None else groups.of(row.site)  # that it shares with most others
         template = None if group is None else {"id": group.template_id, "other_sites": len(group.sites) - 1}
-        line = self._lines([row], self._likely().by_site, self._labels())[0]
+        line = self._lines([row], self._networks.all_sites(), self._labels())[0]
         return {
             "site": site_fields(line),
             "called": line.called.words,
+            "operator": line.operator.words,
             "still_reads": self._model.rebuilding,
             "after": after,
             "pages": shown,
@@ -171,10 +168,9 @@ class SiteLists:
     def _labels(self) -> dict[str, SiteLabel]:
         return site_labels(read_review(self._config.rate, self._clock()))
 
-    def _lines(
-        self, rows: Sequence[SiteState], likely: Mapping[str, float], labels: Mapping[str, SiteLabel]
-    ) -> list[ListedSite]:
-        return lines_of(rows, self._log, self._config, self._clock(), likely, labels)
+    def _lines(self, rows: Sequence[SiteState], of_all: AllSites, labels: Mapping[str, SiteLabel]) -> list[ListedSite]:
+        likely = of_all.likely.by_site
+        return lines_of(rows, self._log, self._config, self._clock(), likely, labels, of_all.operators)
 
     def _test(self, row: SiteState) -> Data | None:
         """A site's test after each of its pages, its bounds and its evidence; None if TALLY does not hold it."""
@@ -203,19 +199,6 @@ class SiteLists:
             "steps": steps,
             "evidence": method.evidence(method.decide(scores)),
         }
-
-    def _likely(self, patience_s: float = 2.0) -> Likely:
-        """The probabilities of sites; none while they are found for the first time, after this time."""
-
-        def find() -> Likely:
-            rows: list[SiteState] = []
-            if (topic := names_to_read(self._log).sites) in self._log.topics():
-                table = SiteTable(self._log, topic)  # rows of their own would take three times the memory
-                table.refresh()
-                rows = list(table.rows())
-            return Likely(llm_probabilities(rows, self._config.rate, self._clock()))
-
-        return self._jobs.soon(("likely",), find, patience_s) or Likely({})
 
 
 FILES: dict[str, tuple[str, list[Column[Any]]]] = {  # page -> its list that is a file, and the columns

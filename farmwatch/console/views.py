@@ -6,7 +6,6 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any
@@ -22,11 +21,12 @@ from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
 from farmwatch.console.history_marks import marks_of
 from farmwatch.console.jobs import FORGET, Found, Jobs, Working
+from farmwatch.console.networks import Networks
 from farmwatch.console.page_index import IndexedRecords
 from farmwatch.console.read_model import ReadModel
 from farmwatch.console.replays import Replays
 from farmwatch.console.run_pages import RunPages
-from farmwatch.console.site_lists import TEMPLATES, Query, SiteLists, one_of
+from farmwatch.console.site_lists import Query, SiteLists, one_of
 from farmwatch.console.state_pages import StatePages
 from farmwatch.crawl.orders import pause_in_words
 from farmwatch.doctor.status import DaemonStatus, StatusReader
@@ -37,14 +37,13 @@ from farmwatch.explain.segments import outline
 from farmwatch.share.change_since import change_since, in_points
 from farmwatch.share.current_rate import CurrentRate, current_rate
 from farmwatch.share.rate_series import read_points
-from farmwatch.share.template_groups import TemplateGroups, read_template_groups, read_verdicts
 from farmwatch.share.words import sentences, share_columns
 from farmwatch.tables.columns import fields_of
 from filters.charsets import decode
 from filters.measure.page_measures import inflated
 from replay.live.live_run import find_rules
 from replay.runs.configured import tally_identity
-from replay.runs.lookup import names_to_read
+from scoring.estimate.definitions import RANKED_RESULTS, SITES
 from scoring.rates.series import point_of
 from scoring.rates.split_rates import RateLine
 from stream.log.contract import Clock, Log, wall_ms
@@ -57,14 +56,17 @@ from stream.text.user_errors import FarmwatchError, NotFound
 
 _log = structlog.get_logger()
 Data = dict[str, Any]
-SPLITS = ("source", "rank", "query-group", "week")
+_SPLITS = {
+    SITES: ("source", "rank", "query-group", "week"),
+    RANKED_RESULTS: ("week", "engine", "source", "query-group"),
+}
+SPLITS = tuple((of, by) for of, splits in _SPLITS.items() for by in splits)
 POLITENESS = ("name", "contact", "delay_s", "domain_delay_s", "address_delay_s", "crawl_delay_cap_s")  # settings
 _RATE_S = 10.0  # for which an answer is shown again
 _STATUS_S = 2.0
-_SLOW_S = 30.0  # for which the frontier and the templates are shown again
+_SLOW_S = 30.0  # for which the frontier is shown again
 _CHANGE_DAYS = 7
 _HOSTS_SHOWN = 100  # of a list of the frontier
-_GROUPS_SHOWN, _NAMES_SHOWN = 100, 500
 _SWITCH_S = 0.0005  # until the thread that follows lets another run; Python's own 5 ms would be paid at each query
 _HISTORY_DAYS, _HISTORY_POINTS, _MARKS = 30, 200, 20
 _HTML_CAP_BYTES = 2_000_000  # of a page's source that is shown
@@ -83,7 +85,8 @@ class Console:
         self.jobs, self.replays = Jobs(), replays or Replays()
         self.runs = RunPages(log, config, self.jobs, self.replays, clock)
         self.state = StatePages(log, config, model, self.jobs, self._read_status, clock)
-        self.lists = SiteLists(log, config, model, self.jobs, self.template_groups, clock)
+        self.networks = Networks(log, config, model, self.jobs, clock)
+        self.lists = SiteLists(log, config, model, self.jobs, self.networks, clock)
         self.stopped = threading.Event()  # set when `follow` ends
         self._read = 0  # how often records were read
         self._orders = 0  # records of operators
@@ -118,12 +121,14 @@ class Console:
 
     def answer(self, query: Query) -> Data:
         """The share, as `farmwatch rate` says it, with its history."""
-        by = one_of(query, "by", ("", *SPLITS))
-        (rate, history, marks), at = self._answer(by)
+        of = one_of(query, "of", (SITES, RANKED_RESULTS))
+        by = one_of(query, "by", _SPLITS[of] if of == RANKED_RESULTS else ("", *_SPLITS[of]))
+        (rate, history, marks), at = self._answer(by, of)
         warnings = caveats(self.config, (line.detector for line in rate.lines))
         columns = share_columns(warnings)
         lines = [fields_of(columns, line) for line in rate.lines]
         return {
+            "of": of,
             "by": by,
             "lines": lines,
             "remarks": [sentences(line.remarks) for line in rate.lines],
@@ -203,32 +208,6 @@ class Console:
             meanings[reason] = {"text": meaning_of_reason(reason).text, "passes": what_ends_stop(reason)}
         return {**msgspec.to_builtins(report), "meanings": meanings}
 
-    def templates(self, query: Query) -> Data:
-        """The groups of `farmwatch lab templates groups`; with `id` the one of a template. Raises Working."""
-
-        def work() -> tuple[TemplateGroups, Mapping[str, str]]:
-            groups = self.template_groups()
-            return groups, read_verdicts(self._log, names_to_read(self._log).sites, groups)
-
-        template, key = query.get("id", "")[:16], (*TEMPLATES, "verdicts")
-        templates, verdict_of = self.jobs.result(key, "Grouping templates", work, _SLOW_S)
-        groups = templates.groups[:_GROUPS_SHOWN]
-        if template:
-            groups = [group for group in templates.groups if group.template_id == template]
-        names = sorted(groups[0].sites) if template and groups else []
-        return {
-            "template": template,
-            "sites": templates.sites,
-            "is_whole": templates.is_whole,
-            "groups": [group.fields(verdict_of) for group in groups],
-            "names": {name: verdict_of.get(name, "") for name in names[:_NAMES_SHOWN]},
-            "more": max(0, len(names) - _NAMES_SHOWN),
-        }
-
-    def template_groups(self) -> TemplateGroups:
-        """The groups of sites that share a template."""
-        return read_template_groups(self._log, names_to_read(self._log).templates)
-
     def _canaries(self) -> list[Data]:
         """As `farmwatch review canaries --json` has them."""
         _, _, lines = read_canary_lines(self._log, self.config, self._clock())
@@ -251,12 +230,13 @@ class Console:
         except Working:
             return []
 
-    def _answer(self, by: str) -> Found[tuple[CurrentRate, list[Data], list[Data]]]:
+    def _answer(self, by: str, of: str = SITES) -> Found[tuple[CurrentRate, list[Data], list[Data]]]:
         def find() -> tuple[CurrentRate, list[Data], list[Data]]:
-            rate = current_rate(self._log, self.config, self._clock(), by=by)
+            rate = current_rate(self._log, self.config, self._clock(), by=by, of=of)
             return rate, *(([], []) if by else self._history(rate))
 
-        return self.jobs.found(("answer", by), "Finding the share", find, _RATE_S)
+        every_s = _RATE_S if of == SITES else _SLOW_S  # all hits are read
+        return self.jobs.found(("answer", of, by), "Finding the share", find, every_s)
 
     def _read_status(self) -> DaemonStatus:
         return self.jobs.result(("status",), "Reading the roles' state", self._status.read, _STATUS_S)

@@ -10,22 +10,24 @@ import msgspec
 from crawler.frontier.report import frontier_now, why_no_page
 from farmwatch.config.config import Config
 from farmwatch.share.rate_cache import read_cached_rate
+from farmwatch.share.result_counts import read_results
 from farmwatch.share.review_labels import read_review
+from farmwatch.share.topic_records import topic_records
 from filters.perplexity.names import DANGER
 from filters.quality.names import TextName
 from replay.live.epoch_change import seams_of
 from replay.rows.site_table import Counts, counts_of, read_rows
 from replay.runs.lookup import names_to_read
 from replay.runs.topology import records_behind
-from scoring.estimate.definitions import SITES
+from scoring.estimate.definitions import FARM, OF_RESULTS, SITES
 from scoring.rates.canary import is_canary
 from scoring.rates.cuts import Cut
 from scoring.rates.groups import WINDOWS
 from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.log.contract import Log, partition_of
 from stream.schema.control import Control
-from stream.schema.records import SiteState
-from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS
+from stream.schema.records import Sitemaps, SiteState
+from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, SITEMAPS
 from stream.text.toml import read_toml
 from stream.text.user_errors import UsageError
 from stream.text.wording import one_line
@@ -82,6 +84,8 @@ def current_rate(
             definition=of,
             no_page=reasons_without_page(log, config, rows, now_ms),
             earlier=read_rows(log, names.terms) if by in WINDOWS else [],
+            sitemaps=read_sitemaps(log) if of == FARM else {},
+            results=read_results(log, by, cut, config.rate.groups) if of in OF_RESULTS else None,
         )
         lines, counts, at = rate_lines(rows, query), counts_of(cut.of(rows, config.rate.groups)), 0
         undated, waiting = cut.undated(rows, config.rate.groups), 0 if rows else waiting
@@ -90,6 +94,11 @@ def current_rate(
     control = Control(log)
     notes = [*seams_of(control, run), *dangers(control.rulesets, lines)]
     return CurrentRate(lines, counts, at, notes, undated, waiting, control.rulesets)
+
+
+def read_sitemaps(log: Log) -> dict[str, Sitemaps]:
+    """Site -> what its sitemaps list."""
+    return {row.site: row for row in topic_records(log, Sitemaps, SITEMAPS)}
 
 
 def dangers(rulesets: Mapping[str, str], judged: Iterable[Judged]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from farmwatch.config.config import Config
 from farmwatch.share.current_rate import reasons_without_page
 from farmwatch.share.review_labels import read_review
+from farmwatch.share.site_operators import UNLINKED, SiteOperator, find_site_operators
 from farmwatch.tables.columns import Column, columns_of, fields_of
 from replay.rows.site_table import read_sites
 from replay.runs.lookup import find_run
@@ -61,6 +62,7 @@ class ListedSite:
     no_page: str
     needs: int | None
     now_ms: int
+    operator: SiteOperator = UNLINKED
 
     @property
     def verdict_words(self) -> str:
@@ -150,6 +152,16 @@ SITE_COLUMNS: list[Column[ListedSite]] = [
     ),
     Column("too_old", "truth", attrgetter("too_old"), meaning="its term has ended: it counts in no share"),
     Column("no_page", "text", attrgetter("no_page")),
+    Column(
+        *("operator", "text", attrgetter("operator.name")),
+        meaning="the lowest domain of the sites that share an account or a domain with it",
+    ),
+    Column("operator_sites", "integer", attrgetter("operator.sites"), meaning="how many these are, itself included"),
+    Column("operator_ids", "json", lambda line: list(line.operator.ids), meaning="the accounts that its domain shares"),
+    Column(
+        *("possible_operators", "json", lambda line: dict(line.operator.possible)),
+        meaning="operators that share a container of Google Tag Manager with it, and no more",
+    ),
     Column("earlier_verdict", "text", attrgetter("earlier_verdict"), meaning="counts until the site has a new one"),
 ]
 SITES_SHOWN = (  # the last are left out first for width
@@ -177,7 +189,8 @@ def site_lines(log: Log, config: Config, run: str, now_ms: int, site: str = "") 
     """The sites of a run (default: the live one), canaries included, by name, or the one. Raises NotFound."""
     rows = read_sites(log, run)
     labels, likely = site_labels(read_review(config.rate, now_ms)), llm_probabilities(rows, config.rate, now_ms)
-    return lines_of([row for row in rows if site in ("", row.site)], log, config, now_ms, likely, labels, run)
+    shown, operators = [row for row in rows if site in ("", row.site)], find_site_operators(rows)
+    return lines_of(shown, log, config, now_ms, likely, labels, operators, run)
 
 
 def state_of(verdict: str, scored: int) -> str:
@@ -206,9 +219,10 @@ def lines_of(
     now_ms: int,
     likely: Mapping[str, float],
     labels: Mapping[str, SiteLabel],
+    operators: Mapping[str, SiteOperator],
     run: str = "",
 ) -> list[ListedSite]:
-    """Some sites of a run; `likely` has the probabilities, which follow from all of its sites."""
+    """Some sites of a run; `likely` has the probabilities, which follow from all of its sites, as `operators` do."""
     methods = _methods(log, config, run, {row.detector for row in rows if _is_open(row)})
     no_page = reasons_without_page(log, config, rows, now_ms)
     return [
@@ -219,6 +233,7 @@ def lines_of(
             no_page.get(row.site, ""),
             _needs(row, methods.get(row.detector)),
             now_ms,
+            operators.get(row.site, UNLINKED),
         )
         for row in rows
     ]

@@ -15,11 +15,18 @@ from farmwatch.tables.columns import Column, columns_of, fields_of
 from scoring.estimate.definitions import ANY_ARTICLE, DOMAINS, EVERY_ARTICLE, RANKED_RESULTS, RESULTS
 from scoring.estimate.remarks import REASONS, Remark, RemarkKind
 from scoring.rates.controls import FEWEST_SITES, ControlCounts
+from scoring.rates.results import PARTS, ResultPart
 from scoring.rates.site_rates import UNCORRECTED, EstimateLine
 from scoring.rates.split_rates import RateLine
 from stream.text.wording import counted
 
-_OF_SITES = (RemarkKind.SHARE, RemarkKind.TOO_FEW, RemarkKind.TOO_WIDE, RemarkKind.KINDS_NOT_TOLD_APART)
+_OF_SITES = (
+    RemarkKind.SHARE,
+    RemarkKind.TOO_FEW,
+    RemarkKind.TOO_WIDE,
+    RemarkKind.KINDS_NOT_TOLD_APART,
+    RemarkKind.FARMS,
+)
 _UNITS = {DOMAINS: "registrable domain", RESULTS: "search result", RANKED_RESULTS: "search result"}
 _LABELLED = {
     ANY_ARTICLE: " have an article by a language model",
@@ -39,6 +46,8 @@ _WORDS = {
     RemarkKind.NO_SHARE: "no share",
     RemarkKind.NO_THRESHOLD: "the detector has no threshold, so that its scores flag no article",
     RemarkKind.NO_LABELS: "only labelled sites tell any from every article (`farmwatch review draw`)",
+    RemarkKind.NO_SITEMAPS: "whether any site publishes in mass is unknown: no sitemap was read (crawl.use_sitemaps)",
+    RemarkKind.NO_SIGNALS: "whether any site is monetised is unknown: its pages were measured before signals were",
     RemarkKind.FLAGGED_ALIKE: "the detector flags known human and LLM sites alike ({human:.0%} and {llm:.0%} of their"
     " articles)",
     RemarkKind.SELDOM_FLAGGED: "no kind of sites is flagged in more than {flagged:.0%} of its articles, which human"
@@ -57,6 +66,15 @@ _WORDS = {
     " sample",
     RemarkKind.MIXED_SITES: "{share:.0%} of longer sites may be mixed, which the interval leaves out: label a sample",
     RemarkKind.SCATTER: "sites scatter more than two kinds would, so the interval is wider",
+    RemarkKind.FARMS: "content farms: {percent} ("
+    + _INTERVAL
+    + ") of {of}: by a language model, {urls} article URLs or"
+    " more in their sitemaps, and monetised",
+    RemarkKind.FARM_SIGNS: "{yes:,} publish in mass and are monetised, whoever writes them; {unknown:,} more may: of"
+    " {unknown_mass:,} the mass is unknown, of {unknown_money:,} whether they are monetised",
+    RemarkKind.FARMS_OF: "with {urls} article URLs or more: {percent}",
+    RemarkKind.FARMS_NOT_MEASURED: "not measurable from the pages of a site: revenue, how much it publishes without"
+    " a sitemap, editing by people, intent",
     RemarkKind.FEW_LABELS: "no review: {number} of these sites {have}, {needed} are needed",
     RemarkKind.LABELS_TOO_OLD: "labels of {labels} are too old",
     RemarkKind.CONTRADICTION: "labels and flags contradict each other: the detector does not fit these sites",
@@ -91,9 +109,16 @@ _WORDS = {
 def sentence(remark: Remark) -> str:
     """One remark as text."""
     facts: dict[str, Any] = dict(remark.facts)
+    addition = ", had they as few articles as the sites" if facts.get("shortened") else ""
     match remark.kind:
-        case RemarkKind.WITHOUT_LABELS:
-            return f"without these {sentence(Remark(RemarkKind(facts.pop('headline')), facts))}"
+        case RemarkKind.WITHOUT_LABELS | RemarkKind.WITHOUT_SIGNS:
+            of = "without these" if remark.kind == RemarkKind.WITHOUT_LABELS else "of LLM sites, farms or not:"
+            return f"{of} {sentence(Remark(RemarkKind(facts.pop('headline')), facts))}"
+        case RemarkKind.FARMS | RemarkKind.FARMS_OF:
+            ends = dict.fromkeys(f"{facts[name]:.1%}" for name in ("share", "at_most"))
+            facts["percent"] = " to ".join(ends)
+        case RemarkKind.FARM_SIGNS if facts["a_year"] >= 0:
+            addition = f"; half of the former with known dates publish {facts['a_year']:,.0f} articles a year or more"
         case RemarkKind.SHARE | RemarkKind.REVIEWED_SHARE:
             share = facts["share"]
             facts["percent"] = f"{share:.1%}" if share >= 0.0005 else f"below {facts['high']:.1%}"
@@ -110,7 +135,6 @@ def sentence(remark: Remark) -> str:
             of = f"{counted(facts['units'], _UNITS[unit])}{by_rank} of {of}"
         facts["of"] = f"{of}, all of one query" if facts.get("one_query") else of
     facts["s"], facts["have"] = ("", "has a label") if facts.get("number") == 1 else ("s", "have labels")
-    addition = ", had they as few articles as the sites" if facts.get("shortened") else ""
     if remark.kind == RemarkKind.RATE and facts["method"] != UNCORRECTED:
         addition = f" called llm, {facts['llm'] / facts['number']:.1%} before the correction"
     if remark.kind == RemarkKind.UNCLASSIFIABLE and "without_pages" in facts:
@@ -130,9 +154,11 @@ def _labellers(facts: Mapping[str, Any]) -> str:
 def sentences(remarks: Iterable[Remark]) -> list[str]:
     """Remarks as text, of which a result's first is its headline."""
     said: list[str] = []
+    reasons = 0
     for remark in remarks:
-        if remark.kind in REASONS and said:
-            said[-1] += f": {sentence(remark)}"
+        reasons = reasons + 1 if remark.kind in REASONS else 0
+        if reasons and said:
+            said[-1] += f"{': ' if reasons == 1 else '; '}{sentence(remark)}"
         else:
             said.append(sentence(remark))
     return said
@@ -164,6 +190,15 @@ def short_share(line: RateLine) -> str:
     return f"{line.share:.1%} ({line.confidence:.0%} interval {line.low:.1%} to {line.high:.1%}) of {of}"
 
 
+def part_text(part: ResultPart | None) -> str:
+    """The share of a part of results with its interval and its results, for a cell of a table."""
+    if part is None:
+        return ""
+    if part.share is None or part.low is None or part.high is None:
+        return f"none ({part.method}) of {part.results:,}"
+    return f"{part.share:.1%} ({part.low:.1%} to {part.high:.1%}) of {part.results:,}"
+
+
 def short_judged(line: EstimateLine) -> str:
     """The judged share with its interval and its number of sites."""
     counts = f"{line.llm:,} llm of {line.classifiable:,} classifiable"
@@ -185,6 +220,8 @@ def _in_words(column: Column[Any]) -> Column[Any]:
         return Column(name.replace("remarks", "text"), "text", lambda line: text_of(value_of(line)))
     if name == "canary_remark":
         return Column("correction", "text", lambda line: "" if (said := value_of(line)) is None else sentence(said))
+    if name in PARTS:
+        column = replace(column, said=lambda line: part_text(value_of(line)))
     return replace(column, of=lambda line: msgspec.to_builtins(value_of(line)))
 
 

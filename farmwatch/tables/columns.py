@@ -19,7 +19,7 @@ _KINDS: dict[type, Kind] = {str: "text", int: "integer", float: "number", bool: 
 _TIMES = ("at", "term_start", "term_end")
 _RUNS = ("run", "from_run", "to_run")
 _SHARES = (
-    *("share", "low", "high", "look_low", "look_high", "bound_low", "bound_high"),
+    *("share", "at_most", "low", "high", "look_low", "look_high", "bound_low", "bound_high"),
     *("judged_share", "judged_low", "judged_high", "site_share", "site_low", "site_high", "p0", "se"),
 )
 

@@ -36,6 +36,7 @@ _HOST = re.compile(r"[\w.-]{4,253}")
 _SCHEME_CHARS = len("https:")
 _WORD = re.compile(r"\w+")
 _ID = re.compile(r"[\w.=/+*-]{4,80}")
+_ADSENSE = re.compile(r"ca-pub-([0-9]{10,16})")
 
 
 def signals_of(of: Mapping[str, Sequence[Any]], url: str = "") -> list[str]:
@@ -149,5 +150,5 @@ def _of_metas(metas: Sequence[Any]) -> Iterator[tuple[str, str]]:
             software = _WORD.match(content.lower())
             if software and software[0] in GENERATORS:
                 yield f"{SignalKind.CMS}:{software[0]}", ""
-        elif name == "google-adsense-account" and content.startswith("ca-pub-"):
-            yield f"{SignalKind.ADS}:adsense", content.removeprefix("ca-pub-")
+        elif name == "google-adsense-account" and (account := _ADSENSE.fullmatch(content)):
+            yield f"{SignalKind.ADS}:adsense", account[1]

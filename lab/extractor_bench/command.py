@@ -45,7 +45,7 @@ def bench_extractors(
     out: Annotated[Path, Parameter(help="Folder for report.md, report.json and f1.svg; files there are replaced.")],
     tool: Annotated[
         list[str] | None,
-        Parameter(help="Run only this tool; may be repeated; all = goose3 and newspaper4k, too.", negative=""),
+        Parameter(help="Run only this tool; may be repeated; all = goose3, newspaper4k and bs4, too.", negative=""),
     ] = None,
     recorded_texts: Annotated[
         list[str] | None,
@@ -63,9 +63,9 @@ def bench_extractors(
 
     A line of gold.jsonl needs the field `articleBody`. Each tool runs in processes of its own, under the limits
     measure.time_limit_s and measure.memory_bytes; a page on which it fails or is killed has no text. A tool that is not
-    installed, or does not start, is a row that says so. Without `--tool`, goose3 and newspaper4k do not run: they take
-    a third of the time of all tools. The names `measure-…` are the extractors of `measure.extractor`, with the guards
-    of MEASURE. The ensembles em_K_N take each text node that K of N tools have.
+    installed, or does not start, is a row that says so. Without `--tool`, the slowest do not run: goose3, newspaper4k
+    and bs4. The names `measure-…` are the extractors of `measure.extractor`, with the guards of MEASURE. The ensembles
+    em_K_N take each text node that K of N tools have.
 
     The metrics compare words between white space: ROUGE-LSum, sets, sequences of four words, edit distance. Groups:
     source, complexity, page_type, and clusters of tags. Pages whose labelled text has words that the page lacks are

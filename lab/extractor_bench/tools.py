@@ -124,7 +124,7 @@ TOOLS: dict[str, Tool] = {
     "bte": Tool(lambda _: body_text),
     "inscriptis": Tool(lambda _: load("inscriptis").get_text, ("inscriptis",)),
     "html-text": Tool(lambda _: load("html_text").extract_text, ("html-text",)),
-    "bs4": Tool(_beautiful_soup, ("beautifulsoup4",)),
+    "bs4": Tool(_beautiful_soup, ("beautifulsoup4",), is_slow=True),
     "lxml-cleaner": Tool(_lxml_cleaner, ("lxml_html_clean",)),
     "xpath-text": Tool(_xpath_text),
 }

@@ -21,10 +21,11 @@ from stream.text.registrable_domain import is_public_suffix
 MOST_DOMAINS = 50
 
 _HOST_ACCOUNT = "ads:adsense-host"
+_CONTAINER = "analytics:gtm"
 _LINKING = frozenset(("ads:adsense", "analytics:google", "analytics:ga4"))
 _OTHERS = frozenset(
     {
-        *("analytics:gtm", "analytics:facebook", "analytics:clarity", "analytics:hotjar", "affiliate:amazon"),
+        *(_CONTAINER, "analytics:facebook", "analytics:clarity", "analytics:hotjar", "affiliate:amazon"),
         *("affiliate:skimlinks", "verification:google"),
     }
 )
@@ -51,8 +52,16 @@ def accounts_of(signals: Mapping[str, int]) -> dict[str, int]:
     return {signal: pages for signal, pages in signals.items() if _kind(signal) in _ACCOUNTS}
 
 
-def operators_of(sites: Iterable[SiteAccounts]) -> dict[str, str]:
-    """Domain -> its operator, named by its lowest domain; only of operators with several domains."""
+class Operators(NamedTuple):
+    """The domains that share accounts; only those that do."""
+
+    of: dict[str, str]  # domain -> its operator, by the lowest domain
+    links: dict[str, set[str]]  # domain -> the ids that link it to others
+    possible: list[tuple[str, set[str]]]  # a container and the domains that share no second id with it
+
+
+def find_operators(sites: Iterable[SiteAccounts]) -> Operators:
+    """The operators with several domains, and the containers of Google Tag Manager that alone link none."""
     domains_with: defaultdict[str, set[str]] = defaultdict(set)
     ids_of: defaultdict[str, set[str]] = defaultdict(set)
     of_platforms = set(_OF_PLATFORMS)
@@ -67,19 +76,33 @@ def operators_of(sites: Iterable[SiteAccounts]) -> dict[str, str]:
                 if domain in _PLATFORMS or is_public_suffix(host.removeprefix("www.")):
                     of_platforms.add(signal)
     shared = {of: domains for of, domains in domains_with.items() if len(domains) > 1 and of not in of_platforms}
-    components = _Components()
+    components, links = _Components(), defaultdict[str, set[str]](set)
+
+    def link(domains: set[str], *ids: str) -> None:
+        components.unite(domains)
+        for domain in domains:
+            links[domain].update(ids)
+
     for of, domains in shared.items():
         if _kind(of) in _LINKING and len(domains) <= MOST_DOMAINS:
-            components.unite(domains)
+            link(domains, of)
             continue
         second: defaultdict[str, set[str]] = defaultdict(set)
         for domain in domains:
             for other in ids_of[domain]:
                 if other in shared and _kind(other) != _kind(of):
                     second[other].add(domain)
-        for both in second.values():
-            components.unite(both)
-    return {domain: root for domain in components.parents for root in (components.root(domain),)}
+        for other, both in second.items():
+            if len(both) > 1:
+                link(both, of, other)
+    roots = {domain: components.root(domain) for domain in components.parents}
+    containers = [(of, domains) for of, domains in shared.items() if _kind(of) == _CONTAINER]
+    possible = [
+        (of, domains)
+        for of, domains in sorted(containers)
+        if len(domains) <= MOST_DOMAINS and len({roots.get(domain, domain) for domain in domains}) > 1
+    ]
+    return Operators(roots, dict(links), possible)
 
 
 def _kind(signal: str) -> str:

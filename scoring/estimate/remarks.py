@@ -24,6 +24,8 @@ class RemarkKind(StrEnum):
     # why there is none
     NO_THRESHOLD = auto()
     NO_LABELS = auto()
+    NO_SITEMAPS = auto()
+    NO_SIGNALS = auto()
     FLAGGED_ALIKE = auto()
     SELDOM_FLAGGED = auto()
     OFTEN_FLAGGED = auto()
@@ -43,6 +45,13 @@ class RemarkKind(StrEnum):
     UNLIKE_KNOWN = auto()
     MIXED_SITES = auto()
     SCATTER = auto()
+
+    # content farms
+    FARMS = auto()
+    FARM_SIGNS = auto()
+    FARMS_OF = auto()
+    FARMS_NOT_MEASURED = auto()
+    WITHOUT_SIGNS = auto()
 
     # a review
     FEW_LABELS = auto()
@@ -77,6 +86,8 @@ REASONS = frozenset(
     {
         RemarkKind.NO_THRESHOLD,
         RemarkKind.NO_LABELS,
+        RemarkKind.NO_SITEMAPS,
+        RemarkKind.NO_SIGNALS,
         RemarkKind.FLAGGED_ALIKE,
         RemarkKind.SELDOM_FLAGGED,
         RemarkKind.OFTEN_FLAGGED,

@@ -28,5 +28,10 @@ def kind_of_signal(signal: str) -> str:
 
 
 def is_monetised(signals: Iterable[str]) -> bool:
-    """Whether a page or site earns by ads or by affiliate links."""
+    """Whether a page earns by ads or by affiliate links."""
     return any(kind_of_signal(signal) in MONETISED for signal in signals)
+
+
+def names_of_kind(signals: Iterable[str], kind: SignalKind) -> list[str]:
+    """The names of the signals of a kind, without ids: `wordpress`."""
+    return sorted({name for signal in signals for of, name, *_ in [signal.split(":")] if of == kind})

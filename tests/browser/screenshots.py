@@ -28,7 +28,7 @@ PAGES = {  # name of a page -> its address in the pictures
     "pages": "/pages?kind=dropped",
     "page": f"/page?url={_COPY}&ruleset=c4",
     "segments": f"/page?url=http%3A//{_SITE}/&ruleset=whole-web#text",
-    "templates": "/templates",
+    "networks": "/networks",
     "crawl": "/crawl",
     "frontier": "/frontier",
     "runs": "/runs",

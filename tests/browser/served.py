@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aiohttp import web
+from msgspec import structs
 
 from farmwatch.__main__ import run
 from farmwatch.config.config import Config, load
 from farmwatch.config.opening import opened
 from farmwatch.crawl.orders import order_exclusions
-from stream.log.contract import Message, Output, wall_ms
+from replay.rows.site_table import read_sites
+from scoring.rates.canary import is_canary
+from stream.log.contract import Message, Output, partition_of, wall_ms
 from stream.opening import open_log
 from stream.processing.dead_letters import dead_letter
 from stream.schema.records import RatePoint, encode
-from stream.schema.topics import HITS, RATES
+from stream.schema.topics import HITS, RATES, SITES
 from tests.support.front_door import SITE
 from tests.support.kafka_broker import free_ports
 from tests.support.web.console_browser import console_of
@@ -66,10 +69,11 @@ def served(config: Config, folder: Path) -> Iterator[ServedConsole]:
 
 
 def prepared(kept: Path) -> Config:
-    """The configuration of a demo's log, which gets a replay, a history, a dead letter and an exclusion."""
+    """The configuration of a demo's log, which gets a replay, a history, an operator, a dead letter, an exclusion."""
     config = load(kept / "farmwatch.toml", environment={}).config
     replay(config, "--ruleset", "c4")
     put_history(config.log.url)
+    put_account(config.log.url)
     put_letter(config.log.url, KeyError("x"))
     order_exclusions(config, [("no.example", "its owner asked")], on=True)
     return config
@@ -79,6 +83,16 @@ def put_letter(url: str, error: Exception) -> None:
     """Append a dead letter of CRAWL to the log at `url`."""
     with closing(open_log(url)) as log:
         log.append([dead_letter(Message(HITS, 0, 0, SITE.encode(), b"{", {}, 0), "crawl", error, 1)])
+
+
+def put_account(url: str) -> None:
+    """Let the first three sites share an account, and the next two a container alone."""
+    with closing(open_log(url)) as log:
+        rows = [row for row in read_sites(log) if not is_canary(row.site)][:5]
+        ids = ["analytics:google:123456"] * 3 + ["analytics:gtm:ABC123"] * 2
+        rows = [structs.replace(row, signals={of_id: row.pages}) for row, of_id in zip(rows, ids, strict=True)]
+        partitions = log.topics()[SITES]
+        log.append([Output(SITES, partition_of(row.site, partitions), row.site.encode(), encode(row)) for row in rows])
 
 
 def put_history(url: str) -> None:

@@ -107,7 +107,7 @@ def run(name: str, web: Web, folder: Path) -> Figures:
 
 def check_console(farm: Farm, rows: Sequence[SiteState], folder: Path) -> None:
     """The console reads this log as any: each site has its verdict and its pages, and no page of the console fails."""
-    pages = ("/answer", "/flow", "/crawl", "/frontier", "/runs", "/rulesets", "/letters", "/templates", "/health")
+    pages = ("/answer", "/flow", "/crawl", "/frontier", "/runs", "/rulesets", "/letters", "/networks", "/health")
 
     async def visit(browser: Browser) -> tuple[list[Answer], list[Answer], Answer]:
         sites = [await browser.get("/site.json", {"site": row.site}) for row in rows[:SITES]]

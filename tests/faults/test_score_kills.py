@@ -36,6 +36,8 @@ TEXTS = [
     " ".join(f"the boats of {day} and {number} were quiet" for day in range(1 + number % 9)) for number in range(96)
 ]
 PATIENCE_S = 240
+DEVICE = os.environ.get("FARMWATCH_TEST_DEVICE", "cpu")  # `make gpu` has the card
+CLOSE = 1e-4 if DEVICE == "cpu" else 0.05  # batches differ after a loss; a card computes in bfloat16
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +48,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("models")
     pair = build_pair(folder / "pair", "gpt2")
-    usual = {"device": "cpu", "max_tokens": 32, "windows": 3, "min_tokens": 8, "english_only": "false"}
+    usual = {"device": DEVICE, "max_tokens": 32, "windows": 3, "min_tokens": 8, "english_only": "false"}
     own = {
         "pair": {**usual, "observer": pair.observer, "performer": pair.performer, "batch_tokens": 256},
         "encoder": {**usual, "model": build_encoder(folder / "encoder", "deberta-v2", pooled=True)},
@@ -134,7 +136,7 @@ def test_each_text_is_scored_once(models: list[str], tmp_path: Path, kind: str, 
     )
     for score in found:
         wanted_score: TextScore = expected[int(score.fetch_id)][identities.index(score.detector)]
-        assert score.score == pytest.approx(wanted_score.score, abs=1e-4)
+        assert score.score == pytest.approx(wanted_score.score, abs=CLOSE)
         assert (score.abstain, score.tokens, score.windows) == (
             wanted_score.abstain,
             wanted_score.tokens,

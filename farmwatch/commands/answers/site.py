@@ -99,6 +99,8 @@ def _in_words(name: str, line: ListedSite | None) -> Iterator[str]:
     yield f"  {counted(row.pages, 'page')}, {counted(row.articles, 'article')}{through}{drops}"
     if row.signals:
         yield f"  signals, by pages: {signal_words(row.signals, row.signals)}"
+    if said := line.operator.words:
+        yield f"  operator: {'; '.join(said)}"
     if line.no_page:
         yield f"  no page: {line.no_page}"
     found = f"; best rank {row.best_rank}" if row.best_rank else ""

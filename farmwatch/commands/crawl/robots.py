@@ -30,6 +30,7 @@ from stream.schema.topics import FRONTIER_STORE
 from stream.text.user_errors import Exit, FarmwatchError
 from stream.text.wording import counted, moment, one_line
 
+_NO_CRAWL = "no crawl has run on it; --file reads a robots.txt"
 _SHOWN = 200  # characters shown of a line, URL or name
 
 
@@ -80,8 +81,8 @@ def robots(
         source = _from_frontier(config, normal)
     decision = explain(source.text, settings.name, normal)
     rule = TdmRep.parse(source.tdm).rule_for(normal) if source.tdm is not None else None
-    too_slow = decision.crawl_delay_s > settings.crawl_delay_cap_s
     signals = [*([RESERVED] if rule is not None and rule.reserved else []), *decision.preferences]
+    too_slow = settings.is_too_slow(decision.crawl_delay_s)
     fetched = decision.allowed and not too_slow and not is_obeyed_no(settings, signals)
     facts = _facts(settings, source, decision, rule)
     return _put(normal, decision.why.value, facts, fetched=fetched, as_json=json)
@@ -100,10 +101,12 @@ def _put(url: str, why: str, facts: Mapping[str, Sequence[str]], *, fetched: boo
 
 def _from_frontier(config: Config, url: str) -> _Source:
     site = site_of(url)
+    if not log_exists(config):
+        raise FarmwatchError(f"{config.log.url}: {_NO_CRAWL}")
     with opened(config) as log:
         partitions = log.topics().get(f"state.{FRONTIER_STORE}", 0)
         if not partitions:
-            raise FarmwatchError("the log has no frontier yet: no crawl has run on it; --file reads a robots.txt")
+            raise FarmwatchError(f"the log has no frontier yet: {_NO_CRAWL}")
         with log.read_state(FRONTIER_STORE, partition_of(site, partitions)) as state:
             require_readable(state)
             value = state.get(site_key(site))
@@ -153,10 +156,11 @@ def _group(decision: RobotsExplanation, name: str) -> str:
 
 
 def _delay(decision: RobotsExplanation, settings: CrawlSettings) -> str:
-    if not decision.crawl_delay_line:
+    line = decision.crawl_delay_line
+    if line is None:
         return f"{settings.delay_s:g} s between starts (crawl.delay_s); no Crawl-delay asked of us"
-    asked = f"line {decision.crawl_delay_line}: Crawl-delay: {decision.crawl_delay_s:g}"
-    if decision.crawl_delay_s > settings.crawl_delay_cap_s:
+    asked = f"line {line.number}: Crawl-delay: {_short(line.value)}"
+    if settings.is_too_slow(decision.crawl_delay_s):
         cap = f"{settings.crawl_delay_cap_s:g} s (crawl.crawl_delay_cap_s)"
         return f"{asked}, above {cap}: the site is left alone"
     return f"{max(settings.delay_s, decision.crawl_delay_s):g} s between starts ({asked})"
@@ -166,7 +170,7 @@ def _preferences(decision: RobotsExplanation, settings: CrawlSettings) -> str:
     if not decision.preferences:
         return "none on the use by AI"
     stated = ", ".join(signal.removeprefix("robots.txt:") for signal in decision.preferences)
-    if not prefers_no(decision.preferences):
+    if not decision.allowed or not prefers_no(decision.preferences):
         return stated
     done = "on: the page is left alone" if settings.obey_preferences else "off: this is recorded with the page"
     return f"{stated}; crawl.obey_preferences is {done}"

@@ -147,16 +147,32 @@ def test_sitemaps_are_read_before_links_are_followed() -> None:
 
 
 def test_the_urls_in_the_sitemaps_of_a_site_are_counted() -> None:
-    """After each file: the site's own URLs so far, the files with entries of those known, and the months of changes."""
+    """When all files are read: the site's own URLs, files with entries of those known, and the months of changes."""
     site = begun("hit", robots=b"Sitemap: http://a.test/index.xml", page_budget=4)
     site.step()
     site.step(sitemap=SitemapFile(files=("http://a.test/s1.xml", "http://a.test/s2.xml")))
     pages = ("http://a.test/1", "http://a.test/2", "http://a.test/tag/x")
     files = [site.step(sitemap=SitemapFile(pages=pages, months={"2024-05": 2})) for _ in range(2)]
     assert {file.url[-6:] for file in files} == {"s1.xml", "s2.xml"}
+    assert site.sitemaps == []
+    site.walk()
     counts = [(row.urls, row.files_read, row.files_listed, row.months) for row in site.sitemaps]
-    assert counts == [(0, 1, 3, {}), (3, 2, 3, {"2024-05": 2}), (6, 3, 3, {"2024-05": 4})]
+    assert counts == [(6, 3, 3, {"2024-05": 4})]
     assert {(row.id, row.site) for row in site.sitemaps} == {("a.test", "a.test")}
+
+
+def test_a_count_with_a_gap_replaces_no_fuller_one() -> None:
+    """If a file cannot be had when the sitemaps are read again, the whole count stays; without one, the part counts."""
+    site = begun("hit", robots=b"Sitemap: http://a.test/1.xml\nSitemap: http://a.test/2.xml", page_budget=9)
+    site.step()
+    one, two = (SitemapFile(pages=tuple(f"http://a.test/{name}{n}" for n in range(3))) for name in "ab")
+    for answers in ([one, None, None], [one, two], [None, None, two]):
+        for sitemap in answers:
+            job = site.reach(RequestKind.SITEMAP)
+            site.answer(job, **({"sitemap": sitemap} if sitemap else status(503)))
+        site.walk()
+        site.decide(stop=False, term=site.row.term + 1)
+    assert [(row.urls, row.files_read) for row in site.sitemaps] == [(3, 1), (6, 2)]
 
 
 def test_a_site_without_sitemaps_has_no_count() -> None:

@@ -50,6 +50,18 @@ def test_headers_that_contradict_the_file_are_kept_beside_it() -> None:
     assert preferences_of(site) == ["robots.txt:content-usage:other=n", HEADER]
 
 
+def test_preferences_in_headers_end_with_the_term_of_their_page() -> None:
+    """A page of the next term that states none any more leaves the site with those of robots.txt alone."""
+    site = begun("free", robots=ROBOTS, use_sitemaps=False)
+    site.walk(opt_out=[HEADER])
+    site.decide(stop=True)
+    assert preferences_of(site) == [YES, HEADER]
+    site.decide(stop=False, term=1)
+    site.robots(ROBOTS)
+    site.walk()
+    assert preferences_of(site) == [YES]
+
+
 def test_sites_without_a_preference_are_not_counted() -> None:
     """A site stops being counted when its file states none any more."""
     site = begun("1", robots=ROBOTS, use_sitemaps=False)

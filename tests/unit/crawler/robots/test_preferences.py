@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.robots.opt_outs import forbids_mining, opt_outs
-from crawler.robots.preferences import LINES_CAP, WORDS_CAP, prefers_no, words_of
+from crawler.robots.preferences import SIGNALS_CAP, WORDS_CAP, prefers_no, words_of
 from crawler.robots.rules import RobotsRules, explain
 
 # draft-ietf-aipref-attach, section 3.4
@@ -43,9 +43,7 @@ def test_the_example_of_the_aipref_draft(path: str, agent: str, allowed: bool, w
     """The group for us and the longest path decide on crawling and on use, each by its own rules."""
     assert RobotsRules(AIPREF, agent).allows(f"https://a.example{path}") is allowed
     assert stated(AIPREF, path, agent) == words
-    assert explain(AIPREF, agent, f"https://a.example{path}").preferences == (
-        (f"robots.txt:content-{words[0]}",) if allowed else ()
-    )
+    assert explain(AIPREF, agent, f"https://a.example{path}").preferences == (f"robots.txt:content-{words[0]}",)
 
 
 def test_the_example_of_content_signals() -> None:
@@ -112,7 +110,10 @@ def test_any_bytes_are_read(value: bytes, path: str) -> None:
 
 
 def test_the_lines_of_a_hostile_file_are_capped() -> None:
-    """Thousands of lines or words cost no more than the first ones."""
+    """Thousands of lines or words cost no more than the first ones, of which a no to a use by AI is not lost."""
     many = b"".join(b"Content-Usage: / a%d=n\n" % n for n in range(10_000))
-    assert len(stated(b"User-agent: *\n" + many)) == LINES_CAP
+    assert len(stated(b"User-agent: *\n" + many)) == SIGNALS_CAP
+    wide = b"".join(b"Content-Usage: / " + b",".join(b"a%d=y" % n for n in range(s, s + 15)) + b"\n" for s in (0, 15))
+    most = stated(b"User-agent: *\n" + wide + b"Content-Signal: x=y, z=y, b=y, ai-train=no\n")
+    assert len(most) == SIGNALS_CAP and prefers_no(most)
     assert len(stated(b"User-agent: *\nContent-Signal: " + b", ".join(b"a%d=n" % n for n in range(99)))) <= WORDS_CAP

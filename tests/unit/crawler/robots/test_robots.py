@@ -81,7 +81,8 @@ def test_marks_and_line_ends(mark: bytes, eol: bytes) -> None:
     assert rules.crawl_delay_s == 3 and rules.sitemaps == ["https://a.example/s"]
     found = explain(text, "farmwatch", "https://a.example/x")
     assert found.rule is not None
-    assert (found.agents[0].number, found.rule.number, found.crawl_delay_line) == (1, 3, 4)
+    assert found.crawl_delay_line is not None
+    assert (found.agents[0].number, found.rule.number, found.crawl_delay_line.number) == (1, 3, 4)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])

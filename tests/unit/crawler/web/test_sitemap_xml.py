@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
 from crawler.web.sitemap_xml import sitemap_entries
@@ -155,7 +153,7 @@ def test_nothing_is_expanded_or_fetched() -> None:
 )  # fmt: skip
 def test_hostile_files_cost_no_more_than_their_length(piece: str) -> None:
     """A megabyte of one piece of markup has no entry, and takes linear time (a quadratic reader would take hours)."""
-    assert list(sitemap_entries(piece.encode() * (1_000_000 // len(piece)), Counter())) == []
+    assert list(sitemap_entries(piece.encode() * (1_000_000 // len(piece)))) == []
 
 
 def test_pages_and_files_in_one() -> None:
@@ -171,3 +169,22 @@ def test_months_of_changes_are_counted() -> None:
     file = f"<sitemap><loc>{TWO}</loc><lastmod>2022-01-01</lastmod></sitemap>"
     first = f"<url><lastmod> 2024-06-01 </lastmod><loc>{ONE}</loc></url>"
     assert read(f"<urlset>{urls}{file}{first}</urlset>").months == {"2024-05": 2, "2023-01": 1, "2024-06": 1}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "<url><loc>https://b.example/x</loc><lastmod>2024-05</lastmod></url>",
+        f"<url><loc>{ONE}</loc><lastmod>2024-05</lastmod></url>",
+        f"<url><loc>{ONE}</loc><lastmod>2024-05</lastmod><lastmod>2024-05</lastmod></url>",
+        "<url><lastmod>2024-05</lastmod></url>",
+        "<url><loc>mailto:x</loc><lastmod>2024-05</lastmod></url>",
+        "<url><loc>//</loc></url>" * 49_998 + f"<url><loc>{TWO}</loc><lastmod>2024-05</lastmod></url>",
+    ],
+    ids=["foreign", "repeated", "twice", "no URL", "no web URL", "too many"],
+)
+def test_only_listed_pages_have_a_month(more: str) -> None:
+    """An entry that is not counted among the pages does not count in a month either."""
+    first = f"<url><loc>{ONE}</loc><lastmod>2024-05-01</lastmod></url>"
+    found = read(f"<urlset>{first}<url><loc>https://b.example/</loc></url>{more}</urlset>")
+    assert (found.pages, found.months) == ((ONE,), {"2024-05": 1})

@@ -18,9 +18,9 @@ from scoring.stages.site_tally import term_key
 from stream.log.contract import CleanupPolicy, Output, Topic
 from stream.opening import open_log
 from stream.schema.control import Control, exclusive
-from stream.schema.records import SiteState, encode
+from stream.schema.records import Sitemaps, SiteState, encode
 from stream.schema.runs import Run
-from stream.schema.topics import CONTROL, SITE_TERMS, SITES, all_topics
+from stream.schema.topics import CONTROL, SITE_TERMS, SITEMAPS, SITES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import DETECTOR, SITE, Runner, StandInDetector
 from tests.support.logs.term_rows import DAY_MS, term_row
@@ -107,6 +107,35 @@ def test_cuts_that_make_no_sense_are_refused(farmwatch: Runner, finished: str, o
     assert (ran.code, said in ran.err) == (Exit.USAGE, True)
 
 
+def test_the_share_of_farms_is_given_with_what_is_unknown(farmwatch: Runner, tmp_path: Path) -> None:
+    """From those that are farms to those that may be, with all remarks; a log without sitemaps refuses."""
+    url = f"sqlite:{tmp_path / 'farms'}"
+    farmwatch("log", "topics", "--create", "--log", url)
+    counts = {"scored": 10, "pages": 10, "articles": 10, "epoch": "e"}
+    rows = [
+        row(
+            f"s{n}.example", "llm", flagged=9 if n < 30 else 0, signals={"ads:gam" if n % 2 else "cms:wix": 5}, **counts
+        )
+        for n in range(60)
+    ]
+    put(url, *rows)
+    ran = farmwatch("rate", "--of", "farm", "--log", url)
+    assert ran.code == Exit.OK and "no share: whether any site publishes in mass is unknown" in ran.out
+    with closing(open_log(url)) as log:
+        for site in (of.site for of in rows[:20]):
+            maps = Sitemaps(id=site, site=site, urls=200, files_read=1, files_listed=1, months={})
+            log.append([Output(SITEMAPS, 0, site.encode(), encode(maps))])
+    (line,) = farmwatch("rate", "--of", "farm", "--json", "--log", url).lines
+    assert [of["article_urls"] for of in line["farms"]] == [100, 50, 500]
+    assert line["share"] == line["farms"][0]["share"] == pytest.approx(10 / 60, abs=0.03)
+    assert line["farms"][0]["at_most"] == pytest.approx(15 / 60, abs=0.03)
+    assert (line["farms"][0]["yes"], line["farms"][0]["unknown"]) == (10, 20)
+    said = " ".join(farmwatch("rate", "--of", "farm", "--log", url).out.split())
+    assert "content farms: 1" in said and "with 500 article URLs" in said and "not measurable" in said
+    listed = farmwatch("rate", "--of", "farm", "--by", "source", "--log", url)
+    assert listed.code == Exit.OK
+
+
 def test_a_cut_of_a_series_by_publication_is_said(farmwatch: Runner, finished: str) -> None:
     """--from is of search results, not of articles: the line says so, and nothing is said without a cut."""
     said = "only sites by their search results, and all their articles: since 2020-01-02"
@@ -125,6 +154,31 @@ def test_sites_that_turned_are_a_list_of_their_own(farmwatch: Runner, finished: 
     put(finished, *(row(f"t{n}.example", "llm", turn_p=p, **dated) for n, p in enumerate((1 / 252, 1e-7))))
     shown = farmwatch("sites", "--turned", "--log", finished)
     assert [line.split("\t")[5] for line in shown.out.splitlines()[1:3]] == ["< .001", "0.004"]
+
+
+def test_a_list_to_publish_leaves_out_what_was_removed(farmwatch: Runner, tmp_path: Path) -> None:
+    """`crawl exclude` removes an entry for good, in each format; a blocklist needs a contact, and goes with --llm."""
+    url = f"sqlite:{tmp_path / 'lists'}"
+    farmwatch("log", "topics", "--create", "--log", url)
+    counts = {"scored": 10, "pages": 10, "articles": 10}
+    put(url, *(row(f"s{n}.example", "llm", flagged=10 if n < 20 else 0, **counts) for n in range(60)))
+    put(url, row("10.1.2.3", "llm", flagged=10, **counts))
+    assert farmwatch("sites", "--format", "hosts", "--log", url).code == Exit.USAGE
+    assert farmwatch("sites", "--farm", "--log", url).code == Exit.USAGE
+    form = ["--llm", "--format", "hosts", "--log", url]
+    assert farmwatch("sites", *form).code == Exit.USAGE
+    contact = ["--set", "crawl.contact=mailto:who@operator.example"]
+    listed = farmwatch("sites", *form, *contact)
+    assert listed.out.count("\n0.0.0.0 s") == 20 and "10.1.2.3" not in listed.out
+    assert "mailto:who@operator.example" in listed.out and "some-detector/1" in listed.out
+    assert farmwatch("crawl", "exclude", "s3.example", "--why", "the owner asked", "--log", url).code == Exit.OK
+    left = farmwatch("sites", *form, *contact, "--out", str(tmp_path / "list.txt"))
+    assert left.code == Exit.OK
+    text = (tmp_path / "list.txt").read_text()
+    assert "s3.example" not in text and text.count("\n0.0.0.0 s") == 19
+    lines = farmwatch("sites", "--llm", "--json", "--log", url).lines
+    assert len(lines) == 20 and {line["evidence"] for line in lines} == {""}  # without a page
+    assert "s3.example" not in {line["site"] for line in lines}
 
 
 def test_controls_are_said_beside_the_share(farmwatch: Runner, finished: str) -> None:

@@ -83,6 +83,23 @@ def test_preferences_are_shown_and_obeyed_on_request(farmwatch: Runner, tmp_path
     assert _file(farmwatch, tmp_path, text, "https://a.example/y", *obeying).code == Exit.OK
 
 
+def test_a_crawl_delay_is_quoted_and_judged_as_by_the_crawl(farmwatch: Runner, tmp_path: Path) -> None:
+    """The line is quoted as written; a delay of our own that is longer than the cap allows theirs, as in the crawl."""
+    text = "User-agent: *\nDisallow: /x\nCrawl-delay: 2 min # slow\nContent-Signal: ai-train=no\n"
+    ran = _file(farmwatch, tmp_path, text, "https://a.example/x/y")
+    assert "120 s between starts (line 3: Crawl-delay: 2 min)" in ran.out
+    assert "content-signal:ai-train=no" in ran.out and "recorded" not in ran.out
+    cap = ("--set", "crawl.crawl_delay_cap_s=10")
+    assert _file(farmwatch, tmp_path, text, "https://a.example/", *cap).code == Exit.PROBLEM
+    assert _file(farmwatch, tmp_path, text, "https://a.example/", *cap, "--set", "crawl.delay_s=120").code == Exit.OK
+
+
+def test_before_any_crawl_a_file_is_asked_for(farmwatch: Runner, tmp_path: Path) -> None:
+    """Without a log no robots.txt is kept: exit code 3, as where the crawl keeps none, and a way out is named."""
+    ran = farmwatch("crawl", "robots", "https://a.example/", "--log", f"sqlite:{tmp_path / 'none'}")
+    assert ran.code == Exit.UNAVAILABLE and "--file" in ran.err
+
+
 def test_hostile_text_does_not_steer_the_terminal(farmwatch: Runner, tmp_path: Path) -> None:
     """Escapes, bells, bidirectional marks and invalid UTF-8 are printed as harmless characters, shortened."""
     hostile = (

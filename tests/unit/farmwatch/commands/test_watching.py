@@ -237,17 +237,17 @@ def test_the_groups_are_listed(farmwatch: Runner, url: str) -> None:
 
 
 def test_the_console_shows_them(farmwatch: Runner, url: str, tmp_path: Path) -> None:
-    """/templates.json is the list of the command; a site leads to those that share its template."""
+    """/networks.json is the list of the command; a site leads to those that share its template."""
 
     async def visit(browser: Browser) -> list[Answer]:
-        asked = ("/templates.json", "/templates", "/site?site=z.example", "/site.json?site=a.example")
-        return [await browser.get(path) for path in (*asked, "/templates?id=2", "/templates?id=3")]
+        asked = ("/networks.json", "/networks", "/site?site=z.example", "/site.json?site=a.example")
+        return [await browser.get(path) for path in (*asked, "/networks?id=2", "/networks?id=3")]
 
     twin, page, site, twin_of_site, of_template, unknown = browse(url, tmp_path, visit)
     rows = farmwatch("lab", "templates", "groups", "--json", "--log", url).lines
     assert twin.json["groups"] == [{key: value for key, value in row.items() if key != "names"} for row in rows]
-    assert "https://a.example/1" in page.text and '<a href="/templates?id=2">2</a>' in page.text
-    assert '<a href="/templates?id=2">shared with 1 site</a>' in site.text
+    assert "https://a.example/1" in page.text and '<a href="/networks?id=2">2</a>' in page.text
+    assert '<a href="/networks?id=2">shared with 1 site</a>' in site.text
     assert twin_of_site.json["template"] == {"id": "1", "other_sites": 3}
     assert '<a href="/site?site=a.example">' in of_template.text and "b.example" not in of_template.text
     assert "This template leads no group now" in unknown.text

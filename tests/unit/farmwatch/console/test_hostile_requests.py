@@ -129,7 +129,7 @@ async def raw_console(
 
 
 PAGES = (
-    *("answer", "flow", "sites", "site", "page", "templates", "crawl", "frontier", "runs", "compare", "label"),
+    *("answer", "flow", "sites", "site", "page", "networks", "crawl", "frontier", "runs", "compare", "label"),
     *("rulesets", "letters", "letter", "health"),
 )
 FIELDS = (

@@ -18,7 +18,8 @@ FACTS: dict[str, Fact] = {
     **{"fewest": 30, "kind": "LLM", "here": 0.6, "known": 0.8, "number": 2, "needed": 20, "labels": 9, "labelled": 7},
     **{"labellers": 3, "twice": 60, "alpha": 0.713, "times": 1.38, "against": 1},
     **{"at_ms": 0, "until_ms": 86_400_000, "drawn": 11, "undecided": 3, "at_most": 0.4, "method": "corrected"},
-    **{"bound": 0.15, "unclassifiable": 6},
+    **{"bound": 0.15, "unclassifiable": 6, "urls": 100, "yes": 1200, "unknown": 30, "unknown_mass": 20},
+    **{"unknown_money": 15, "a_year": 1300.0},
     **{"without_pages": 4, "reason": "too few", "headline": "no_scores"},
 }
 
@@ -30,6 +31,8 @@ def test_each_kind_has_its_words() -> None:
         facts = {**FACTS}
         if kind in (RemarkKind.RATE, RemarkKind.FEW_FOR_A_RATE):
             facts["llm"] = 1
+        if kind == RemarkKind.FARMS:
+            facts |= {"sites": 1200, "unit": ""}
         if kind in (RemarkKind.SHARE, RemarkKind.TOO_FEW, RemarkKind.TOO_WIDE, RemarkKind.KINDS_NOT_TOLD_APART):
             facts |= {"sites": 1200, "units": 70, "unit": "domains"}
         if kind == RemarkKind.UNCLASSIFIABLE:

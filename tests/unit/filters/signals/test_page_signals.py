@@ -122,6 +122,25 @@ def test_the_account_of_a_platform_is_apart() -> None:
     assert found == ["ads:adsense", "ads:adsense-host", f"ads:adsense-host:{PUB}", "ads:adsense:9876543210"]
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "ca-pub-",
+        "ca-pub-123",
+        f"ca-pub-{PUB}7",
+        f"ca-pub-{PUB}:x\n9",
+        "ca-pub-\N{ARABIC-INDIC DIGIT ONE}234567890123456",
+        "ca-pub-" + "1" * 1_000_000,
+        "ca-pub-ads:adsense-host:" + PUB,
+        "ca-pub-&lt;script&gt;alert(1)&lt;/script&gt;",
+        f"ca-host-pub-{PUB}",
+    ],
+)
+def test_a_meta_element_without_an_account(content: str) -> None:
+    """Only `ca-pub-` and 10 to 16 ASCII digits is one: no other text of a page becomes a signal."""
+    assert signals(f'<meta name="google-adsense-account" content="{content}">') == []
+
+
 def test_hosts_are_names_in_lower_case() -> None:
     """An entry with a capital, or without a domain, could never be found."""
     assert all(host == host.lower() and "." in host for host in HOSTS)

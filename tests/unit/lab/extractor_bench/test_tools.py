@@ -27,5 +27,5 @@ def test_all_extractors_of_measure_are_tools() -> None:
 
 def test_slow_tools_run_where_they_are_asked_for() -> None:
     """By their names or with all tools; a name given twice counts once."""
-    assert set(TOOLS) - set(chosen([])) == {"goose3", "newspaper4k"} and chosen([ALL]) == list(TOOLS)
+    assert set(TOOLS) - set(chosen([])) == {"goose3", "newspaper4k", "bs4"} and chosen([ALL]) == list(TOOLS)
     assert chosen(["goose3", "bte", "goose3"]) == ["goose3", "bte"]

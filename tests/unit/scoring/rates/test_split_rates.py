@@ -13,6 +13,7 @@ from farmwatch.share.words import line_fields
 from scoring.estimate.remarks import RemarkKind
 from scoring.rates.cuts import Cut
 from scoring.rates.groups import SPLITS
+from scoring.rates.results import RESULT_SPLITS
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import EstimateLine, rate_of
 from scoring.rates.split_rates import RateQuery, rate_lines
@@ -130,6 +131,49 @@ def test_since_and_until_cut_sites_and_windows() -> None:
     assert rate_lines(DATED, RateQuery(cut=Cut(since=date(1960, 1, 1))))[0].sites == 3
 
 
+def _groups(by: str, rows: list[SiteState], cut: Cut | None = None) -> list[tuple[str, int, int]]:
+    query = RateQuery(by=by, cut=cut or Cut())
+    return [(line.group, line.llm, line.sites) for line in rate_lines(rows, query)]
+
+
+def test_sites_are_split_by_what_they_earn_by_and_by_their_software() -> None:
+    """Monetised as for farms, unknown with a single page; a site of two systems counts in both."""
+    rows = [
+        _row("a", "llm", pages=9, signals={"ads:adsense": 2, "ads:adsense:1234567890": 2, "cms:wordpress": 9}),
+        _row("b", "human", pages=9, articles=9, signals={"affiliate:amazon": 9, "cms:shopify": 1, "cms:wordpress": 1}),
+        _row("c", "llm", pages=9, signals={"ads:adsense": 1, "ads:taboola": 1, "analytics:google": 9}),
+        _row("d", "llm", pages=1, signals={"ads:adsense": 1}),
+        _row("e", "unclassifiable"),
+    ]
+    assert _groups("monetised", rows) == [("no", 1, 1), ("unknown", 1, 2), ("yes", 1, 2)]
+    assert _groups("cms", rows) == [("shopify", 0, 1), ("unknown", 2, 3), ("wordpress", 1, 2)]
+
+
+def test_sites_are_split_by_the_size_of_their_operator() -> None:
+    """In the order of sizes; a cut leaves the size of an operator, and canaries are no sites of one."""
+    shared = {"analytics:google:123456": 3}
+    many = [_row(f"p{number}.big.org", "human", sources=["file"] * (number < 3)) for number in range(12)]
+    rows = [
+        *(_row(f"s{number}.com", "llm", signals=shared, sources=["file"]) for number in range(4)),
+        *many,
+        _row("a.net", "llm"),
+        _row("b.d.net", "llm", sources=["file"]),
+        _row("c.d.net", "human"),
+        *_canaries(3, 3),
+    ]
+    assert _groups("operator-size", rows) == [
+        ("1 site", 1, 1),
+        ("2-3 sites", 1, 2),
+        ("4-10 sites", 4, 4),
+        ("11+ sites", 0, 12),
+    ]
+    assert _groups("operator-size", rows, Cut(source="file")) == [
+        ("2-3 sites", 1, 1),
+        ("4-10 sites", 4, 4),
+        ("11+ sites", 0, 3),
+    ]
+
+
 def test_queries_are_grouped_by_patterns() -> None:
     """The first pattern that matches a query id gives its group; a site counts once per group, the rest is `other`."""
     lines = {
@@ -231,7 +275,7 @@ def test_mixed_sites_are_told() -> None:
 
 def test_every_split_of_the_command_is_known_here() -> None:
     """`rate --by` offers exactly the known splits."""
-    assert set(get_args(RateSplit)) == set(SPLITS)
+    assert set(get_args(RateSplit)) == set(RESULT_SPLITS)
     assert all(sum(line.sites for line in rate_lines(ROWS, RateQuery(by=split))) >= len(ROWS) for split in SPLITS)
 
 
