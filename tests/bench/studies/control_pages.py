@@ -34,7 +34,7 @@ def main() -> None:
     settings, web = MeasureSettings(), labelled_pages(data_root())
     web.add(sample_web(data_root()))
     packer, now_ms = zstandard.ZstdCompressor(), int(time.time() * 1000)
-    pages = []
+    pages: list[Page] = []
     for host, answers in web.hosts.items():
         for path, answer in answers.items():
             if path not in ("/robots.txt", "/sitemap.xml"):
