@@ -118,7 +118,7 @@ class Searcher:
         return summary
 
     async def _query(self, query: Query, started_ms: int, summary: RoundSummary, times: int) -> str:
-        """Search `times` the set result pages of a query; returns its outcome. Raises RoundEnded if it is unfinished."""
+        """Search `times` as many result pages as set; returns the outcome. Raises RoundEnded if it is not finished."""
         usable = lost = places = 0
         try:
             for page in range(1, min(times * self._turns.settings.pages, self.source.pages_cap) + 1):
