@@ -154,9 +154,11 @@ def _labellers(facts: Mapping[str, Any]) -> str:
 def sentences(remarks: Iterable[Remark]) -> list[str]:
     """Remarks as text, of which a result's first is its headline."""
     said: list[str] = []
+    reasons = 0
     for remark in remarks:
-        if remark.kind in REASONS and said:
-            said[-1] += f": {sentence(remark)}"
+        reasons = reasons + 1 if remark.kind in REASONS else 0
+        if reasons and said:
+            said[-1] += f"{': ' if reasons == 1 else '; '}{sentence(remark)}"
         else:
             said.append(sentence(remark))
     return said

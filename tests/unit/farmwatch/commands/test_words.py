@@ -120,6 +120,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "rate --config tallied.toml --verbose",
         "rate --by source --config tallied.toml",
         "rate --by published",
+        "rate --of farm --config tallied.toml",
         "rate --history --config tallied.toml",
         "rate --why 2026-01-01 --config tallied.toml",
         "rate --log sqlite:none",
@@ -186,6 +187,8 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
     "sites": [
         "sites",
         "sites --llm --fdr 5% --config tallied.toml",
+        "sites --llm --fdr 5% --format adblock --config tallied.toml --set crawl.contact=https://operator.example/",
+        "sites --llm --farm --config tallied.toml",
         "sites --where verdict=llm",
         "sites --turned",
         "sites --sort name",
