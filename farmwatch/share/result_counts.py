@@ -16,10 +16,11 @@ from stream.text.times import day_ms
 def read_results(log: Log, by: str, cut: Cut, patterns: Patterns) -> Results:
     """The results that the log still has, each once: a search that a crash ended may have appended some twice."""
     since_ms = 0 if cut.since is None else day_ms(cut.since)
-    return Results(_ranked_hits(log, since_ms), by, cut, patterns)
+    return Results(ranked_hits(log, since_ms), by, cut, patterns)
 
 
-def _ranked_hits(log: Log, since_ms: int) -> Iterator[RankedHit]:
+def ranked_hits(log: Log, since_ms: int) -> Iterator[RankedHit]:
+    """The hits that the log still has, each once; those from before `since_ms` are mostly skipped."""
     forgotten = Forgotten(log)
     for partition in range(log.topics().get(HITS, 0)):
         seen: set[str] = set()  # a site, and so its hits, has one partition

@@ -8,8 +8,10 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from farmwatch.crawl.deeper_queries import deeper_queries
 from farmwatch.share.live_share import LiveShare
 from scoring.estimate.definitions import RESULTS
 from scoring.rates.cuts import Cut
@@ -158,6 +160,22 @@ def test_splits_of_sites_count_all_results_of_their_sites() -> None:
     hits = (decode(RankedHit, encode(hit)) for hit in HIT_LIST)
     query = RateQuery(by="cms", results=Results(hits, "cms", Cut(), {}), now_ms=NOW_MS, definition=RESULTS)
     assert [(line.group, line.results) for line in rate_lines(rows(), query)] == [("unknown", WEEKS * EVERY)]
+
+
+def test_queries_with_many_llm_results_are_searched_deeper() -> None:
+    """LLM sites hold 7 of the first ten results in the last week; 5 results with a scored article are needed."""
+    log = new_log()
+    of_first = [hit for hit in results_of(7) if hit.query_id != "q00" or hit.rank > 7 or hit.engine == "beta"]
+    of_one = [msgspec.structs.replace(hit, query_id="few") for hit in results_of(7, 4) if hit.query_id == "q01"][:4]
+    log.append(outputs([*results_of(6), *of_first, *of_one], 2))
+    log.append([row(of.site, "undecided", scored=of.scored, flagged=of.flagged) for of in rows()])
+    since_ms = day_ms(MONDAY + timedelta(weeks=7))
+
+    def deeper(above: float, source: str = "searxng") -> frozenset[str]:
+        return deeper_queries(log, CONFIG.rate, source, since_ms, NOW_MS, above)
+
+    assert deeper(0.6) == {*QUERIES} - {"q00"}
+    assert deeper(0.8) == deeper(0.6, "brave") == frozenset()
 
 
 def test_the_results_of_the_last_week_are_gauges() -> None:
