@@ -22,6 +22,10 @@ class BadCrawlSettings(CrawlError):
     """Settings contradict each other. The message names the setting and the allowed values."""
 
 
+class BadSigningKey(CrawlError):
+    """The key that signs requests cannot be used. The message names its file; the operator mends it."""
+
+
 class OldFrontier(CrawlError):
     """Another version wrote the frontier in the log. The operator uses that version, or starts with a new log."""
 

@@ -12,9 +12,23 @@ from stream.text.ranges import PositiveCount, PositiveSeconds, Seconds, SizeByte
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z_-]{0,62}")  # a product token by RFC 9309 section 2.2.1
 _CONTACT = re.compile(r"(https?://[^\s()]+\.[^\s()]+|[^\s()@]+@[^\s()@]+\.[^\s()@]+)")
+_ORIGIN = re.compile(r"https://[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::[0-9]{1,5})?(?![^/?#])")
 _BODY_CAP_BYTES = 3 * 1024 * 1024  # below the log's cap of a record, even if zstd saves nothing
 SLOW_S = 120.0  # a site with a longer Crawl-delay is in the slow lane
 _REQUESTS_PER_ROBOTS = 4  # that a robots.txt is valid for at least: else a slow site is asked for nothing else
+
+
+class SignatureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The signature of requests by Web Bot Auth, by which sites can verify that the crawler asks."""
+
+    key: str = ""
+    """File with the key that signs each request, as `farmwatch crawl key` makes it; empty: requests are not signed."""
+    agent: str = ""
+    """Site on which the key directory is, as https://HOST; empty: that of crawl.contact."""
+
+    def __post_init__(self) -> None:
+        if "PRIVATE KEY" in self.key:  # and no message repeats it
+            raise ValueError("key holds a key: write the name of its file")
 
 
 class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -25,6 +39,7 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Product token of the user agent, and the name that robots.txt groups are matched with."""
     contact: str = ""
     """URL or mail address; the crawler does not start without one."""
+    signature: SignatureSettings = SignatureSettings()
 
     # Politeness
     delay_s: PositiveSeconds = 5.0
@@ -121,6 +136,8 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             )
         if not _NAME.fullmatch(self.name):
             raise BadCrawlSettings(f"crawl.name is {self.name!r}: use letters, '_' and '-' only")
+        if self.signature.key and self.contact:
+            _ = self.signature_agent
         if self.resolve_to and not self.allow_private:
             raise BadCrawlSettings("crawl.resolve_to is for tests: it needs crawl.allow_private = true")
         try:
@@ -135,6 +152,19 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     def robots_life_s(self, delay_s: float) -> float:
         """Seconds for which the robots.txt and the tdmrep.json of a site with this delay are valid."""
         return max(self.robots_ttl_s, _REQUESTS_PER_ROBOTS * delay_s)
+
+    @property
+    def signature_agent(self) -> str:
+        """The https origin that the key directory is at. Raises BadCrawlSettings if no setting names it."""
+        named = self.signature.agent or self.contact
+        found = _ORIGIN.match(named.lower())
+        if found is None or (self.signature.agent and found.end() != len(named.rstrip("/"))):
+            setting = "crawl.signature.agent" if self.signature.agent else "crawl.contact"
+            raise BadCrawlSettings(
+                f"{setting} is {named!r}: signed requests name the site of the key directory; set"
+                " crawl.signature.agent to https://HOST"
+            )
+        return found[0].removesuffix(":443")
 
     @property
     def user_agent(self) -> str:

@@ -28,11 +28,12 @@ from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from scoring.detectors.registry import load_detectors
 from scoring.detectors.settings import ScoreSettings
-from scoring.estimate.definitions import BY_LABELS, DEFINITIONS, FARM, SITES
+from scoring.estimate.definitions import BY_LABELS, DEFINITIONS, FARM, OF_RESULTS, SITES
 from scoring.estimate.error_counts import ErrorCounts
 from scoring.interface import name_of
 from scoring.rates.canary import is_canary
 from scoring.rates.groups import SPLITS
+from scoring.rates.results import RESULT_SPLITS
 from scoring.rates.settings import RateSettings
 from scoring.sites.settings import TallySettings
 from scoring.stages.pipes import FlagLine, SiteVerdictLine, TallyLine, TextLine, estimate_sites
@@ -84,7 +85,8 @@ class OpenLog:
 
         `by` and `of` are those of `farmwatch rate`.
         """
-        for name, value, known in (("by", by, ("", *SPLITS)), ("of", of, (*DEFINITIONS, *BY_LABELS, FARM))):
+        splits = RESULT_SPLITS if of in OF_RESULTS else SPLITS
+        for name, value, known in (("by", by, ("", *splits)), ("of", of, (*DEFINITIONS, *BY_LABELS, FARM))):
             if value not in known:
                 raise UsageError(f"share({name}={value!r}): there are {', '.join(filter(None, known))}")
         with _unreadable():

@@ -47,6 +47,17 @@ SHARE_SITES = gauge(
     "Sites with a scored article, on which `share` rests.",
     ("run", "ruleset", "detector", "source", "definition", "method"),
 )
+RESULTS_SHARE = gauge(
+    "results_share",
+    "Share that LLM sites hold of the search results of the last 7 days by rank, with its interval (low, high); part:"
+    " all, first_ten, new (sites that no result named before) or returning.",
+    ("run", "ruleset", "detector", "method", "part", "bound"),
+)
+RESULTS_SCORED = gauge(
+    "results_scored",
+    "Search results of sites with a scored article, on which `results_share` rests.",
+    ("run", "ruleset", "detector", "method", "part"),
+)
 SHARE_CHANGED = gauge(
     "share_changed",
     "1 where new sites have another share since a day of the last year: an alarm, false in at most 5% of years.",

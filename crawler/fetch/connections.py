@@ -16,6 +16,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import cast
 
 import aiohttp
@@ -29,6 +30,8 @@ from crawler.fetch.address_guard import FixedResolver, guarded_sockets, resolved
 from crawler.fetch.context import FetchContext
 from crawler.fetch.dns_cache import DnsCache
 from crawler.settings import CrawlSettings
+from crawler.signing.request_signer import RequestSigner
+from crawler.signing.signing_key import read_key
 from crawler.web.content_encoding import ACCEPTED
 from crawler.web.response_head import HEAD_CAP_BYTES, begins_head, head_end, is_interim, plain_head
 
@@ -56,7 +59,7 @@ class Connections(AbstractResolver):
         resolver: AbstractResolver | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`resolver` replaces DNS and its cache. Raises BadCrawlSettings for a bad nameserver."""
+        """`resolver` replaces DNS and its cache. Raises as DnsCache and `signer_of`."""
         self._settings = settings
         self._clock = clock
         fixed = FixedResolver(settings.resolve_to) if settings.resolve_to else None
@@ -72,6 +75,7 @@ class Connections(AbstractResolver):
             ("Accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"),
             ("Accept-Encoding", ACCEPTED),
         )
+        self._signer = signer_of(settings)
         self._timeout = aiohttp.ClientTimeout(
             total=None, connect=settings.total_timeout_s, sock_connect=settings.connect_timeout_s
         )
@@ -114,6 +118,8 @@ class Connections(AbstractResolver):
         """
         assert self._connector is not None, "use `async with`"
         headers = [*self._headers, *conditions.items()]
+        if self._signer is not None:
+            headers += self._signer.headers(url.host_port_subcomponent or "")
         request = aiohttp.ClientRequest("GET", url, headers=headers, loop=self._loop)
         began = self._loop.time()
         host = url.raw_host or ""
@@ -285,6 +291,12 @@ class _Connector(aiohttp.TCPConnector):
     def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
         """As aiohttp's. Since a host keeps one connection, the hosts are counted."""
         super()._release(key, protocol, should_close=should_close or len(self._conns) >= _KEPT)
+
+
+def signer_of(settings: CrawlSettings) -> RequestSigner | None:
+    """What signs the requests; None: nothing. Raises BadSigningKey, MissingExtra, BadCrawlSettings."""
+    file = settings.signature.key
+    return RequestSigner(read_key(Path(file).expanduser()), settings.signature_agent) if file else None
 
 
 def room_for(connections: int) -> None:

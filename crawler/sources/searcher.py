@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -78,9 +78,12 @@ class Searcher:
         round_: Round,
         *,
         kept: bool,
+        deeper: Container[str] = (),
         on_progress: Callable[[int], None] = lambda _: None,
     ) -> RoundSummary:
         """Search the queries from `round_.done` on; `kept` stores the progress in the log.
+
+        Of queries with an id in `deeper`, twice as many result pages are asked for.
 
         `on_progress` gets the number of queries done since its last call. An interrupted query keeps its results; it is
         repeated as a whole, and repeated results have the same ids. Raises StreamError as `PacedClient.with_log`.
@@ -93,7 +96,8 @@ class Searcher:
                 break
             window = queries[done : done + self.source.at_once]
             asked = await asyncio.gather(
-                *(self._query(query, round_.started_ms, summary) for query in window), return_exceptions=True
+                *(self._query(query, round_.started_ms, summary, 1 + (query.id in deeper)) for query in window),
+                return_exceptions=True,
             )
             outcomes: list[str] = []
             for outcome in asked:
@@ -113,11 +117,11 @@ class Searcher:
         summary.left = using.left(self.ledger.usage, self._turns.settings, self._turns.clock())
         return summary
 
-    async def _query(self, query: Query, started_ms: int, summary: RoundSummary) -> str:
-        """Search all result pages of a query; returns its outcome. Raises RoundEnded if it is not finished."""
+    async def _query(self, query: Query, started_ms: int, summary: RoundSummary, times: int) -> str:
+        """Search `times` as many result pages as set; returns the outcome. Raises RoundEnded if it is not finished."""
         usable = lost = places = 0
         try:
-            for page in range(1, min(self._turns.settings.pages, self.source.pages_cap) + 1):
+            for page in range(1, min(times * self._turns.settings.pages, self.source.pages_cap) + 1):
                 results = await self._results(query, page)
                 summary.unresponsive.update(results.unresponsive)
                 if results.bad:

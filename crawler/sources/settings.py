@@ -182,6 +182,9 @@ class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     searxng: SearxngSettings = SearxngSettings()
     brave: BraveSettings = BraveSettings()
     commoncrawl: CommonCrawlSettings = CommonCrawlSettings()
+    deepen_above: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
+    """Where LLM sites hold a larger share of a query's first ten results, the next round of `hits search --every` asks
+    for twice as many result pages of it; 1: never."""
     json_http: dict[str, JsonHttpSettings] = {}
     """Name of your own -> a table [search.json_http.NAME]."""
 

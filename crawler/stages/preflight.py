@@ -7,15 +7,20 @@ from pathlib import Path
 
 from crawler.errors import ArchiveUnwritable
 from crawler.fetch.address_guard import FixedResolver
+from crawler.fetch.connections import signer_of
 from crawler.fetch.dns_cache import DnsCache
 from crawler.settings import CrawlSettings
 
 
 def check_crawl(settings: CrawlSettings) -> None:
-    """Check the settings, and create the archive's folder. Raises NoContact, BadCrawlSettings, ArchiveUnwritable."""
+    """Check the settings, and create the archive's folder.
+
+    Raises NoContact, BadCrawlSettings, BadSigningKey, MissingExtra, ArchiveUnwritable.
+    """
     settings.check()
     DnsCache(settings)
     FixedResolver(settings.resolve_to)
+    signer_of(settings)
     if not settings.warc_folder:
         return
     folder = Path(settings.warc_folder)

@@ -36,8 +36,8 @@ from stream.text.user_errors import ConfigError
 
 FILE_NAME = "farmwatch.toml"
 _FILES = (  # settings that are paths
-    *("canary.file", "crawl.warc_folder", "kafka.client.ssl_*file", "log.state_folder", "measure.extractor_model"),
-    *("rate.review", "score.weights", "search.*key_file", "tally.deciles"),
+    *("canary.file", "crawl.signature.key", "crawl.warc_folder", "kafka.client.ssl_*file", "log.state_folder"),
+    *("measure.extractor_model", "rate.review", "score.weights", "search.*key_file", "tally.deciles"),
 )
 _NAMES_OR_FILES = ("judge.ruleset", "measure.perplexity_model", "score.thresholds.*")
 _MODELS = ("score.encoder.model", "score.pair.observer", "score.pair.performer")  # hub ids or folders

@@ -69,7 +69,7 @@ def application(console: Console, access: Access, request_s: float = _REQUEST_S)
     app = web.Application(middlewares=[_guard(access, templates, request_s)], client_max_size=64 * 1024)
     of_sites = ("search", "verdict", "source", "least", "label", "sort", "reverse", "after")
     views = {  # the name is that of the address, with .json of its twin, and of the template
-        "answer": Address(console.answer, ("by",), console.answer),
+        "answer": Address(console.answer, ("of", "by"), console.answer),
         "flow": Address(console.state.flow),
         "sites": Address(console.lists.sites, of_sites, partial(console.lists.sites, limit=ALL)),
         "site": Address(console.lists.site, ("site", "after")),

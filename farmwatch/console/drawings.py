@@ -26,12 +26,21 @@ from farmwatch.console.pictures import (
     trend,
     whole,
 )
+from scoring.estimate.definitions import RANKED_RESULTS
+from scoring.rates.groups import UNKNOWN
 from stream.schema.dates import CHATGPT
+from stream.text.times import day_ms
 from stream.text.wording import counted
 
 _FLAGS = {True: ("flagged", "of-llm"), False: ("not flagged", "of-human"), None: ("no flag", "of-open")}
 _STEPS = 200  # of a test that are drawn: most sites are decided long before
 _SAVED, _MARGIN = 720, 10  # px: the width of a picture that is saved, and the margin around it
+_PART_WORDS = {
+    "all": "all",
+    "first_ten": "the first ten",
+    "new": "of sites that no result named before that week",
+    "returning": "of the other sites",
+}
 _LINES, _SHADES = 30, 6  # groups of a chart, the largest; colours of the parts that have no own
 Data = Mapping[str, Any]
 Draw = Callable[[Data], Markup]
@@ -128,6 +137,31 @@ def _trend(data: Data) -> Markup:
     return trend("Share of LLM sites over time", points, [Mark(**mark) for mark in data["marks"]])
 
 
+def _weeks(part: str) -> Drawing:
+    def draw(data: Data) -> Markup:
+        if data["by"] != "week" or data["of"] != RANKED_RESULTS:
+            return Markup()
+        dated = [line for line in data["lines"] if line["group"] != UNKNOWN]
+        found = [(line, line if part == "all" else line[part]) for line in dated]
+        points = [
+            Point(_monday_ms(line["group"]), of["share"], of["low"], of["high"], _version(line))
+            for line, of in found
+            if of is not None and of["share"] is not None
+        ]
+        return trend(f"Share of LLM sites in search results, by rank: {_PART_WORDS[part]}", points)
+
+    return Drawing("answer", draw, draw)
+
+
+def _monday_ms(week: str) -> int:
+    year, number = week.split("-W")
+    return day_ms(date.fromisocalendar(int(year), int(number), 1))
+
+
+def _version(line: Data) -> str:
+    return " ".join(line[name] for name in ("digest", "detector", "site_method_digest"))
+
+
 def _parts(view: str, title: str, parts: Callable[[Data], list[Portion]]) -> Drawing:
     def save(data: Data) -> Markup:
         return bars(title, parts(data)) if data["lines"] and not data["by"] else Markup("")
@@ -148,4 +182,8 @@ DRAWINGS = {
     "dates": _alike("site", _timeline),
     "shares": _alike("compare", _shares),
     "trend": _alike("answer", _trend),
+    "results": _weeks("all"),
+    "results-first-ten": _weeks("first_ten"),
+    "results-new": _weeks("new"),
+    "results-returning": _weeks("returning"),
 }

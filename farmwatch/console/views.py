@@ -43,6 +43,7 @@ from filters.charsets import decode
 from filters.measure.page_measures import inflated
 from replay.live.live_run import find_rules
 from replay.runs.configured import tally_identity
+from scoring.estimate.definitions import RANKED_RESULTS, SITES
 from scoring.rates.series import point_of
 from scoring.rates.split_rates import RateLine
 from stream.log.contract import Clock, Log, wall_ms
@@ -55,7 +56,11 @@ from stream.text.user_errors import FarmwatchError, NotFound
 
 _log = structlog.get_logger()
 Data = dict[str, Any]
-SPLITS = ("source", "rank", "query-group", "week")
+_SPLITS = {
+    SITES: ("source", "rank", "query-group", "week"),
+    RANKED_RESULTS: ("week", "engine", "source", "query-group"),
+}
+SPLITS = tuple((of, by) for of, splits in _SPLITS.items() for by in splits)
 POLITENESS = ("name", "contact", "delay_s", "domain_delay_s", "address_delay_s", "crawl_delay_cap_s")  # settings
 _RATE_S = 10.0  # for which an answer is shown again
 _STATUS_S = 2.0
@@ -116,12 +121,14 @@ class Console:
 
     def answer(self, query: Query) -> Data:
         """The share, as `farmwatch rate` says it, with its history."""
-        by = one_of(query, "by", ("", *SPLITS))
-        (rate, history, marks), at = self._answer(by)
+        of = one_of(query, "of", (SITES, RANKED_RESULTS))
+        by = one_of(query, "by", _SPLITS[of] if of == RANKED_RESULTS else ("", *_SPLITS[of]))
+        (rate, history, marks), at = self._answer(by, of)
         warnings = caveats(self.config, (line.detector for line in rate.lines))
         columns = share_columns(warnings)
         lines = [fields_of(columns, line) for line in rate.lines]
         return {
+            "of": of,
             "by": by,
             "lines": lines,
             "remarks": [sentences(line.remarks) for line in rate.lines],
@@ -223,12 +230,13 @@ class Console:
         except Working:
             return []
 
-    def _answer(self, by: str) -> Found[tuple[CurrentRate, list[Data], list[Data]]]:
+    def _answer(self, by: str, of: str = SITES) -> Found[tuple[CurrentRate, list[Data], list[Data]]]:
         def find() -> tuple[CurrentRate, list[Data], list[Data]]:
-            rate = current_rate(self._log, self.config, self._clock(), by=by)
+            rate = current_rate(self._log, self.config, self._clock(), by=by, of=of)
             return rate, *(([], []) if by else self._history(rate))
 
-        return self.jobs.found(("answer", by), "Finding the share", find, _RATE_S)
+        every_s = _RATE_S if of == SITES else _SLOW_S  # all hits are read
+        return self.jobs.found(("answer", of, by), "Finding the share", find, every_s)
 
     def _read_status(self) -> DaemonStatus:
         return self.jobs.result(("status",), "Reading the roles' state", self._status.read, _STATUS_S)

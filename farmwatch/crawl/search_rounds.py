@@ -31,6 +31,7 @@ from farmwatch.config.opening import opened
 from farmwatch.config.topic_limits import create_missing
 from farmwatch.crawl.append_hits import input_lines
 from farmwatch.crawl.archive_import import IMPORTS_LOCK, locks_folder
+from farmwatch.crawl.deeper_queries import deeper_queries
 from farmwatch.daemon import page_inspector
 from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.daemon.signals import signals_to
@@ -179,7 +180,9 @@ class SearchRunner:
                 await self._sleep(min((due_ms - now_ms) / 1000, _SLICE_S))
                 continue
             self._states[source.name] = f"round of {moment(round_.started_ms)}"
-            summary = await searcher.round(queries, round_, kept=True)
+            before_ms = last.started_ms if last and last.finished else round_.started_ms - 1000 * self.every_s
+            deeper = await asyncio.to_thread(self._deeper, source.name, before_ms, now_ms)
+            summary = await searcher.round(queries, round_, kept=True, deeper=deeper)
             self._report(summary, len(queries) - round_.done)
             if not summary.ended:
                 self.metrics.set(SEARCH_ROUND_TIMESTAMP_SECONDS, time.time(), source=source.name)
@@ -187,6 +190,14 @@ class SearchRunner:
                 _log.warning("source_refuses", source=source.name, again_in_s=PARK_CAP_S)
                 self._states[source.name] = f"refused: {summary.ended}"
                 await self._sleep(PARK_CAP_S)
+
+    def _deeper(self, source: str, since_ms: int, now_ms: int) -> frozenset[str]:
+        above = self.config.search.deepen_above
+        if above >= 1:
+            return frozenset()
+        deeper = deeper_queries(self.log, self.config.rate, source, since_ms, now_ms, above)
+        _log.info("round_deepens", source=source, queries=len(deeper))
+        return deeper
 
     def _searcher(self, source: Source, client: SourceClient, patience_s: float) -> Searcher:
         settings = settings_for(self.config.search, source.name)

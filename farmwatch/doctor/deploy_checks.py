@@ -53,6 +53,7 @@ def secrets(at: Subject) -> Results:
     tables = [*(getattr(search, name) for name in SOURCES), *search.json_http.values()]
     keyed = (table for table in tables if isinstance(table, KeyedSettings) and table.key_file)
     keys = [Path(table.key_file).expanduser() for table in keyed]
+    keys += [Path(key).expanduser()] if (key := at.config.crawl.signature.key) else []
     rows = setting_rows(LoadedConfig(at.config, defaultdict(str), (), None))
     files = [*([at.file] if at.file and any(MASK in str(value) for _, value, _ in rows) else []), *keys]
     for file in files:

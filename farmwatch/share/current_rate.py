@@ -10,6 +10,7 @@ import msgspec
 from crawler.frontier.report import frontier_now, why_no_page
 from farmwatch.config.config import Config
 from farmwatch.share.rate_cache import read_cached_rate
+from farmwatch.share.result_counts import read_results
 from farmwatch.share.review_labels import read_review
 from farmwatch.share.topic_records import topic_records
 from filters.perplexity.names import DANGER
@@ -18,7 +19,7 @@ from replay.live.epoch_change import seams_of
 from replay.rows.site_table import Counts, counts_of, read_rows
 from replay.runs.lookup import names_to_read
 from replay.runs.topology import records_behind
-from scoring.estimate.definitions import FARM, SITES
+from scoring.estimate.definitions import FARM, OF_RESULTS, SITES
 from scoring.rates.canary import is_canary
 from scoring.rates.cuts import Cut
 from scoring.rates.groups import WINDOWS
@@ -84,6 +85,7 @@ def current_rate(
             no_page=reasons_without_page(log, config, rows, now_ms),
             earlier=read_rows(log, names.terms) if by in WINDOWS else [],
             sitemaps=read_sitemaps(log) if of == FARM else {},
+            results=read_results(log, by, cut, config.rate.groups) if of in OF_RESULTS else None,
         )
         lines, counts, at = rate_lines(rows, query), counts_of(cut.of(rows, config.rate.groups)), 0
         undated, waiting = cut.undated(rows, config.rate.groups), 0 if rows else waiting

@@ -6,21 +6,25 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 import structlog
 
 from farmwatch import metrics as gauges
 from farmwatch.share.rate_cache import LARGE, CachedRate, store_rate
 from farmwatch.share.rate_series import SeriesWriter
+from farmwatch.share.result_counts import read_results
 from farmwatch.share.review_labels import read_review
 from farmwatch.share.second_opinions import second_opinions
 from farmwatch.share.template_groups import read_template_groups
 from farmwatch.share.words import short_share
 from replay.rows.site_table import SiteTable, counts_of
 from replay.runs.run_rules import RunRules
-from scoring.estimate.definitions import DEFINITIONS, SITES
+from scoring.estimate.definitions import DEFINITIONS, RANKED_RESULTS, SITES
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.canary_counts import recent_canaries
+from scoring.rates.cuts import Cut
+from scoring.rates.groups import day_of
 from scoring.rates.series import GROUPS_CAP, interval_start
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
@@ -31,6 +35,7 @@ from stream.schema.control import Control
 from stream.schema.records import SiteState
 from stream.schema.runs import Run
 from stream.schema.vocabulary import SiteClass
+from stream.text.times import DAY_MS
 from stream.text.user_errors import FarmwatchError
 
 _log = structlog.get_logger()
@@ -41,6 +46,7 @@ _GAUGES = (
     gauges.DETECTORS_GAP,
     gauges.CONTROL_SHARE,
 )
+_RESULT_DAYS = 7  # of search results with gauges, today included
 _RANKS = 5  # shared templates with a gauge
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")
 
@@ -92,6 +98,30 @@ class LiveShare:
         self._set_gaps(of_sites, rows, now_ms)
         wait_s = max(GAUGES_S, (self.monotonic() - started) / BUSY)
         self._store({"": of_sites}, rows, now_ms, wait_s, review)
+
+    def update_result_gauges(self) -> None:
+        """Set the gauges of the search results of the last days. Raises BadRuleset."""
+        now_ms = int(self.clock() * 1000)
+        cut = Cut(since=day_of(now_ms // DAY_MS) - timedelta(days=_RESULT_DAYS - 1))
+        query = RateQuery(
+            settings=self.settings,
+            now_ms=now_ms,
+            cut=cut,
+            run=self.live.run.name,
+            review=self._review(),
+            definition=RANKED_RESULTS,
+            results=read_results(self.log, "", cut, self.settings.groups),
+        )
+        self.metrics.clear(gauges.RESULTS_SHARE)
+        self.metrics.clear(gauges.RESULTS_SCORED)
+        for line in rate_lines(self._live_rows(), query):
+            of = {"run": line.run, "ruleset": self.live.ruleset.name, "detector": line.detector}
+            for name, part in line.result_parts().items():
+                labels = {**of, "method": part.method, "part": name}
+                self.metrics.set(gauges.RESULTS_SCORED, part.results, **labels)
+                for bound, share in (("low", part.low), ("point", part.share), ("high", part.high)):
+                    if share is not None:
+                        self.metrics.set(gauges.RESULTS_SHARE, share, **labels, bound=bound)
 
     def text_now(self) -> str:
         """The share in words, of all rows so far: another process may have told it already. Raises BadRuleset."""

@@ -15,6 +15,7 @@ from farmwatch.tables.columns import Column, columns_of, fields_of
 from scoring.estimate.definitions import ANY_ARTICLE, DOMAINS, EVERY_ARTICLE, RANKED_RESULTS, RESULTS
 from scoring.estimate.remarks import REASONS, Remark, RemarkKind
 from scoring.rates.controls import FEWEST_SITES, ControlCounts
+from scoring.rates.results import PARTS, ResultPart
 from scoring.rates.site_rates import UNCORRECTED, EstimateLine
 from scoring.rates.split_rates import RateLine
 from stream.text.wording import counted
@@ -153,9 +154,11 @@ def _labellers(facts: Mapping[str, Any]) -> str:
 def sentences(remarks: Iterable[Remark]) -> list[str]:
     """Remarks as text, of which a result's first is its headline."""
     said: list[str] = []
+    reasons = 0
     for remark in remarks:
-        if remark.kind in REASONS and said:
-            said[-1] += f": {sentence(remark)}"
+        reasons = reasons + 1 if remark.kind in REASONS else 0
+        if reasons and said:
+            said[-1] += f"{': ' if reasons == 1 else '; '}{sentence(remark)}"
         else:
             said.append(sentence(remark))
     return said
@@ -187,6 +190,15 @@ def short_share(line: RateLine) -> str:
     return f"{line.share:.1%} ({line.confidence:.0%} interval {line.low:.1%} to {line.high:.1%}) of {of}"
 
 
+def part_text(part: ResultPart | None) -> str:
+    """The share of a part of results with its interval and its results, for a cell of a table."""
+    if part is None:
+        return ""
+    if part.share is None or part.low is None or part.high is None:
+        return f"none ({part.method}) of {part.results:,}"
+    return f"{part.share:.1%} ({part.low:.1%} to {part.high:.1%}) of {part.results:,}"
+
+
 def short_judged(line: EstimateLine) -> str:
     """The judged share with its interval and its number of sites."""
     counts = f"{line.llm:,} llm of {line.classifiable:,} classifiable"
@@ -208,6 +220,8 @@ def _in_words(column: Column[Any]) -> Column[Any]:
         return Column(name.replace("remarks", "text"), "text", lambda line: text_of(value_of(line)))
     if name == "canary_remark":
         return Column("correction", "text", lambda line: "" if (said := value_of(line)) is None else sentence(said))
+    if name in PARTS:
+        column = replace(column, said=lambda line: part_text(value_of(line)))
     return replace(column, of=lambda line: msgspec.to_builtins(value_of(line)))
 
 

@@ -15,6 +15,7 @@ from farmwatch.tables.columns import Column, T, plain
 from stream.text.user_errors import FarmwatchError, UsageError
 
 Format = Literal["csv", "json", "jsonl", "parquet"]
+Blocklist = Literal["ublacklist", "hosts", "adblock", "searxng"]
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet executes a cell that begins like this
 
 

@@ -17,7 +17,7 @@ from cyclopts.validators import Number
 
 from farmwatch.tables.arrow import json_text
 from farmwatch.tables.columns import Column, T
-from farmwatch.tables.files import Format, format_of, require_new, write_rows, write_table
+from farmwatch.tables.files import Blocklist, Format, format_of, require_new, write_rows, write_table
 from farmwatch.terminal.messages import message, put_table
 from stream.log.contract import wall_ms
 from stream.text.times import read_time
@@ -102,6 +102,25 @@ class Listing:
 
 
 LISTING = Listing()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class SiteListing(Listing):
+    """As other lists, and with --llm also as a blocklist."""
+
+    format: Annotated[
+        Literal["table", Format, Blocklist] | None,
+        Parameter(help="Default: as the file's name ends; a table without a file. With --llm also a blocklist."),
+    ] = None  # type: ignore[assignment]  # more choices than other lists have
+
+    @property
+    def blocklist(self) -> Blocklist | None:
+        """The format of a blocklist, if it is one."""
+        return next((form for form in get_args(Blocklist) if form == self.format), None)
+
+
+SITE_LISTING = SiteListing()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from filters.extraction.blocks import KIND_MASK, ROW_BYTES, BlockKind
+from filters.extraction.blocks import KIND_MASK, ROW_BYTES, BlockKind, refuse_truncated
 from filters.quality.names import MEANINGS as QUALITY_MEANINGS
 from filters.quality.names import MEASURES as QUALITY
 from filters.structure.names import MEANINGS as STRUCTURE_MEANINGS
@@ -60,8 +60,7 @@ _OTHER_PLACES = [place for place in range(len(INPUTS)) if place not in _PLACE_OF
 
 def has_inputs(features: Features) -> bool:
     """Whether a page has a text and a parsed structure. Raises ValueError for a damaged block table."""
-    if len(features.blocks) % ROW_BYTES:
-        raise ValueError(f"block table of {len(features.blocks)} bytes is no table")
+    refuse_truncated(features.blocks)
     return bool(features.structure) and not features.extract_error
 
 

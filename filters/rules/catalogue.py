@@ -11,7 +11,6 @@ from datetime import date
 from typing import Any
 
 from filters.articles.model import ArticleModel, Logits
-from filters.extraction.blocks import listed_chars
 from filters.perplexity.names import UNLIKELY, PerplexityMeasure
 from filters.quality.names import LANGUAGES, LEAST_SEGMENT_WORDS, PAGE_MEASURES
 from filters.rules.kinds import MOST, Facts, Rule, RuleKind, Value
@@ -33,7 +32,7 @@ _BLOCK_CHARS, _MODEL = frozenset({"block_chars"}), frozenset({"model"})
 
 def _large_block_share(facts: Facts, rule: Rule) -> Value:
     large = rule.block_chars
-    return sum([chars for chars in facts.blocks[1] if chars >= large]) / facts.chars if facts.chars else None
+    return sum([chars for chars in facts.text.blocks if chars >= large]) / facts.chars if facts.chars else None
 
 
 def _link_code_share(facts: Facts, _: Rule) -> Value:
@@ -49,7 +48,7 @@ def _link_code_share(facts: Facts, _: Rule) -> Value:
 def _list_table_share(facts: Facts, rule: Rule) -> Value:
     if not facts.chars or facts.features.extract_path in _FLAT_PATHS:
         return None
-    return sum([chars for chars in listed_chars(facts.features.blocks) if chars <= rule.block_chars]) / facts.chars
+    return sum([chars for chars in facts.text.listed if chars <= rule.block_chars]) / facts.chars
 
 
 def _language(facts: Facts, rule: Rule) -> Value:
@@ -143,7 +142,7 @@ RULES: dict[str, RuleKind] = {
         "longest_block",
         ">",
         "characters of the longest block",
-        lambda facts, _: max(facts.blocks[1], default=None),
+        lambda facts, _: max(facts.text.blocks, default=None),
         whole=True,
     ),
     "large_block_share": _kind(

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import xxhash
 
+from filters.extraction.blocks import block_chars, refuse_truncated
 from filters.quality.names import TextName
-from filters.rules.kinds import NO_LOGITS, Facts, ModelLogits
+from filters.rules.kinds import NOTHING, Facts, Prepared
 from filters.rules.ruleset import Fluent, Ruleset
 from filters.segments.names import OF_SITE
 from stream.schema.page_age import age_of
@@ -22,17 +23,36 @@ def judge(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "
     return judge_and_text(features, ruleset, now_ms=now_ms, run=run)[0]
 
 
+def prepare(pages: Sequence[Features], ruleset: Ruleset) -> list[Prepared | ValueError]:
+    """What rules need of each page, found for all at once in a part of the time; for a damaged page, its error."""
+    errors = dict[int, ValueError]()
+    for place, page in enumerate(pages):
+        try:
+            refuse_truncated(page.blocks)
+        except ValueError as error:
+            errors[place] = error
+    good = [page for place, page in enumerate(pages) if place not in errors]
+    tables, definitions = [page.blocks for page in good], {table.blocks for table in ruleset.tables.values()}
+    logits = {model.digest: model.logits_of(good) for model in ruleset.models}
+    chars = {definition: block_chars(tables, definition) for definition in definitions}
+    found = (
+        Prepared({name: of[place] for name, of in logits.items()}, {name: of[place] for name, of in chars.items()})
+        for place in range(len(good))
+    )
+    return [errors.get(place) or next(found) for place in range(len(pages))]
+
+
 def judge_and_text(
-    features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "live", logits: ModelLogits = NO_LOGITS
+    features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "live", prepared: Prepared = NOTHING
 ) -> tuple[Verdict, str]:
-    """Judge a page; also return the text to score ("" for a dropped page). `logits` are known already.
+    """Judge a page; also return the text to score ("" for a dropped page). `prepared`: of `prepare`.
 
     A page kept by its segments names the rules that it fails as an article.
     """
-    outcomes, failed = _outcomes(features, ruleset, logits)
+    outcomes, failed = _outcomes(features, ruleset, prepared)
     kept_by = None if failed else ruleset
     if failed and ruleset.otherwise:
-        more, failed_too = _outcomes(features, ruleset.otherwise, logits)
+        more, failed_too = _outcomes(features, ruleset.otherwise, prepared)
         outcomes += more
         kept_by = None if failed_too else ruleset.otherwise
         failed += [name for name in failed_too if name not in failed]
@@ -69,9 +89,9 @@ def judge_and_text(
     return verdict, text
 
 
-def _outcomes(features: Features, ruleset: Ruleset, logits: ModelLogits) -> tuple[list[RuleOutcome], list[str]]:
+def _outcomes(features: Features, ruleset: Ruleset, prepared: Prepared) -> tuple[list[RuleOutcome], list[str]]:
     """The outcome of each rule, and the names of those that drop the page."""
-    facts = Facts(features, ruleset.blocks, ruleset.reads, logits, ruleset.kinds)
+    facts = Facts(features, ruleset.blocks, ruleset.reads, prepared, ruleset.kinds)
     outcomes: list[RuleOutcome] = []
     failed: list[str] = []
     for name, rule, measure, op, threshold, passes, drops_unknown in ruleset.checks:

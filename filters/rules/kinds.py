@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from filters.articles.model import ArticleModel, Logits
-from filters.extraction.blocks import Definition, columns
+from filters.extraction.blocks import BlockChars, Definition, block_chars
 from filters.quality.names import MEASURES, TextName
 from filters.rules.url_patterns import UrlPattern
 from filters.segments.names import OF_SITE, SegmentKind
@@ -19,8 +19,16 @@ from stream.schema.records import Features, Segments
 from stream.text.toml import as_toml
 
 Value = float | str | None
-ModelLogits = Mapping[str, Logits | None]  # by the digest of the model
-NO_LOGITS: ModelLogits = MappingProxyType({})
+
+
+class Prepared(NamedTuple):
+    """What is known of a page before it is judged: quicker to find for many pages at once."""
+
+    logits: Mapping[str, Logits | None] = MappingProxyType({})  # by the digest of the model
+    blocks: Mapping[Definition, BlockChars] = MappingProxyType({})
+
+
+NOTHING = Prepared()
 Threshold = float | str | list[str] | None
 
 MOST = 10**9  # above any count, length or rate of a page; a larger threshold is a typo
@@ -59,24 +67,26 @@ class Facts:
         features: Features,
         definition: Definition,
         reads: TextName = TextName.MAIN,
-        logits: ModelLogits = NO_LOGITS,
+        prepared: Prepared = NOTHING,
         kinds: Sequence[SegmentKind] = OF_SITE,
     ) -> None:
         self.features = features
         self.measures = features.measures
         self._definition = definition
         self._reads = reads
-        self._logits = dict(logits)
+        self._prepared = prepared
+        self._logits = dict(prepared.logits)
         self._kinds = kinds
         self._quality: dict[TextName, list[float | None]] = {}
 
     @cached_property
-    def blocks(self) -> tuple[list[int], list[int]]:
-        return columns(self.features.blocks, self._definition)
+    def text(self) -> BlockChars:
+        known = self._prepared.blocks.get(self._definition)
+        return known or block_chars([self.features.blocks], self._definition)[0]
 
     @cached_property
     def chars(self) -> int:
-        return sum(self.blocks[1])
+        return sum(self.text.blocks)
 
     @cached_property
     def segments(self) -> list[Segments] | None:

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import xxhash
 
 from filters.known_scores import KnownScores, UnrequestedTexts
-from filters.rules.judgement import judge_and_text
-from filters.rules.kinds import ModelLogits
+from filters.rules.judgement import judge_and_text, prepare
+from filters.rules.kinds import Prepared
 from filters.rules.ruleset import Ruleset
 from filters.stages.metrics import PAGE_VERDICTS, RULE_DROPS
 from stream.processing.metrics import STAGE_RECORDS
@@ -75,19 +75,10 @@ class JudgeStage(Stage):
             yield RULE_DROPS, {**labels, "rule": name}
 
     def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
-        """The logits of each page by the article models of the ruleset, which are faster for a whole batch."""
-        pages = [record for record in records if isinstance(record, Features)]
-        logits_of: list[Any] = [{} for _ in pages]
-        for model in self.ruleset.models:
-            for place, logits in enumerate(model.logits_of(pages)):
-                if isinstance(logits, ValueError):
-                    logits_of[place] = logits
-                elif isinstance(logits_of[place], dict):
-                    logits_of[place][model.digest] = logits
-        return logits_of
+        return prepare([record for record in records if isinstance(record, Features)], self.ruleset)
 
-    def process(self, record: Features, prepared: ModelLogits, ctx: Context) -> None:
-        verdict, text = judge_and_text(record, self.ruleset, now_ms=ctx.now_ms, run=self.run, logits=prepared)
+    def process(self, record: Features, prepared: Prepared, ctx: Context) -> None:
+        verdict, text = judge_and_text(record, self.ruleset, now_ms=ctx.now_ms, run=self.run, prepared=prepared)
         ctx.emit(self._names.verdicts, verdict, headers=self._headers)
         if verdict.verdict in KEPT and self._is_wanted(verdict, ctx):
             request = request_of(record, verdict, text, self._detector)

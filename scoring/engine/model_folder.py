@@ -59,7 +59,9 @@ def find_model(name: str, revision: str = "") -> Path:
         from huggingface_hub.constants import HF_HUB_CACHE
         from huggingface_hub.errors import HFValidationError
     except ImportError as error:
-        raise MissingExtra("models of the hub need more packages", extra="gpu") from error
+        raise MissingExtra(
+            f"there is no model folder {folder}, and models of the hub need more packages", extra="gpu"
+        ) from error
     try:
         snapshot = Path(snapshot_download(name, revision=revision or None, local_files_only=True))
         weight_files(snapshot)

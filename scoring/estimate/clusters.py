@@ -13,23 +13,23 @@ Miller, Robust inference with multiway clustering, Journal of Business and Econo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from scoring.estimate.definitions import DOMAINS, RANKED_RESULTS, RESULTS
+from scoring.estimate.definitions import DOMAINS, OF_RESULTS, RANKED_RESULTS
 from scoring.estimate.fit import CellCounts
 from scoring.estimate.intervals import Z95
 from scoring.estimate.operators import Operators, SiteAccounts, find_operators
+from scoring.estimate.rank_weights import rank_weight
 from scoring.statistics.shares import quantile_of_sum
 from stream.schema.records import SiteState
 from stream.text.registrable_domain import registrable_domain
 
 _Codes = npt.NDArray[np.int64]
-_UNRANKED = 100  # of a site of unknown rank
 FEW_CLUSTERS = 30  # with fewer, a remark has their number
 _LARGEST = 1e6  # design effect of an unknown variance
 
@@ -42,19 +42,24 @@ class WeightedSites(NamedTuple):
     units: int  # sites, domains or results
 
     @classmethod
-    def of(cls, rows: Iterable[SiteState], definition: str) -> Self:
-        """One of `scoring.estimate.definitions`."""
+    def of(cls, rows: Iterable[SiteState], definition: str, by_rank: Mapping[str, float] | None = None) -> Self:
+        """One of `scoring.estimate.definitions`.
+
+        `by_rank` has the sum of the weights of each site's results; without it all have the site's best rank.
+        """
         scored = [row for row in rows if row.scored]
         units = len(scored)
         if definition == DOMAINS:
             domains = _domains(scored)
             sites = np.bincount(domains)
             weights, units = 1 / sites[domains], len(sites)
-        elif definition in (RESULTS, RANKED_RESULTS):
+        elif definition in OF_RESULTS:
             weights = np.array([max(row.hits, 1) for row in scored], float)
             units = int(weights.sum())
-            if definition == RANKED_RESULTS:  # as in discounted cumulative gain: Järvelin and Kekäläinen, TOIS 20, 2002
-                weights /= np.log2([1 + (row.best_rank or _UNRANKED) for row in scored])
+            if definition == RANKED_RESULTS and by_rank is not None:
+                weights = np.array([by_rank[row.site] for row in scored], float)
+            elif definition == RANKED_RESULTS:
+                weights *= [rank_weight(row.best_rank) for row in scored]
         else:
             weights = np.ones(units)
         return cls(scored, weights * weights.sum() / (float(weights @ weights) or 1.0), units)

@@ -1,6 +1,7 @@
 """Definitions of a share: the weight of a site, and, by labels of some, which sites are LLM sites."""
 
 SITES, DOMAINS, RESULTS, RANKED_RESULTS = "sites", "domains", "results", "ranked-results"
+OF_RESULTS = (RESULTS, RANKED_RESULTS)
 DEFINITIONS = (SITES, DOMAINS, RESULTS, RANKED_RESULTS)
 ANY_ARTICLE, EVERY_ARTICLE = "any-article", "every-article"  # are by a language model; in SITES at least half
 BY_LABELS = (ANY_ARTICLE, EVERY_ARTICLE)  # only labels distinguish them

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from scoring.rates.canary import is_canary
-from scoring.rates.groups import WINDOWS, days_within, group_key, grouped, last_days, query_groups
+from scoring.rates.groups import WINDOWS, bounds_of_days, days_within, group_key, grouped, last_days, query_groups
 from scoring.rates.terms import counted_at, earlier_rows, in_windows
 from stream.schema.records import SiteState
 
@@ -28,6 +28,17 @@ class Cut:
         """The sites that meet it; canaries pass, because they have no search result, and are left out later."""
         group_of = query_groups(groups)
         return [row for row in rows if is_canary(row.site) or self._has(row, group_of)]
+
+    def has_result(self, source: str, group: str, rank: int, day: int) -> bool:
+        """Whether a search result meets it: its source, group of queries, rank and day since 1970 (0: unknown)."""
+        if (self.source and self.source != source) or (self.group and self.group != group):
+            return False
+        if self.ranks is not None and not self.ranks[0] <= rank <= self.ranks[1]:
+            return False
+        if self.since is None and self.until is None:
+            return True
+        first, last = bounds_of_days(self.since, self.until)
+        return day > 0 and first <= day <= last
 
     def undated(self, rows: Iterable[SiteState], groups: Patterns) -> int:
         """Sites that `since` or `until` leave out only because the day of their search results is unknown."""

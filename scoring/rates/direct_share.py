@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from scoring.estimate.definitions import BY_LABELS, DOMAINS, RANKED_RESULTS, RESULTS, SITES
+from scoring.estimate.definitions import BY_LABELS, DOMAINS, OF_RESULTS, SITES
 from scoring.estimate.intervals import PLACES, ends_of, every_look
 from scoring.estimate.remarks import REASONS, Fact, Remark, RemarkKind
 from scoring.interface import UNCALIBRATED
@@ -91,12 +91,16 @@ def share_of_rows(
     confidence: float = 0.95,
     whole: Fit | None = None,
     definition: str = SITES,
+    by_rank: Mapping[str, float] | None = None,
 ) -> tuple[DirectShare, Fit | None]:
-    """As `direct_share`, of a definition, and with an interval in which whole domains and queries vary."""
+    """As `direct_share`, of a definition, and with an interval in which whole domains and queries vary.
+
+    `by_rank` as in `WeightedSites.of`.
+    """
     from scoring.estimate.clusters import WeightedSites
 
     rows = list(rows)
-    sites = WeightedSites.of(rows, definition)
+    sites = WeightedSites.of(rows, definition, by_rank)
     if not sites.rows and any(row.abstained and row.detector.endswith(f"/{UNCALIBRATED}") for row in rows):
         kinds = RemarkKind.NO_SHARE, RemarkKind.NO_THRESHOLD, RemarkKind.SET_A_THRESHOLD
         return DirectShare(remarks=tuple(map(Remark, kinds))), None
@@ -136,7 +140,7 @@ def direct_share(
     ends = ends_of(fit.share, fit.low, fit.high, math.sqrt(agree.effect), every_look(fit.sites, confidence))
     facts: dict[str, Fact] = {"share": fit.share, "low": ends["low"], "high": ends["high"], "confidence": confidence}
     facts["sites"] = number
-    if sites is not None and definition in (DOMAINS, RESULTS, RANKED_RESULTS):
+    if sites is not None and definition in (DOMAINS, *OF_RESULTS):
         facts |= {"units": sites.units, "unit": definition}
     if number > 1 and sites is not None and of_one_query(sites.rows):
         facts["one_query"] = True
@@ -185,7 +189,13 @@ def _labelled(review: Review, number: int) -> Remark:
 
 
 def by_review(
-    direct: DirectShare, fit: Fit, rows: Iterable[SiteState], review: Review, confidence: float, definition: str = SITES
+    direct: DirectShare,
+    fit: Fit,
+    rows: Iterable[SiteState],
+    review: Review,
+    confidence: float,
+    definition: str = SITES,
+    by_rank: Mapping[str, float] | None = None,
 ) -> DirectShare:
     """The share of these sites by the labels of a random sample; with too few labels, `direct` with a remark.
 
@@ -196,7 +206,7 @@ def by_review(
     from scoring.estimate.clusters import WeightedSites, agreement
     from scoring.estimate.reviewed_share import FEWEST_LABELS, FEWEST_TWICE, reviewed_share
 
-    sites, truths = WeightedSites.of(rows, definition), review.truths(definition)
+    sites, truths = WeightedSites.of(rows, definition, by_rank), review.truths(definition)
     likely = np.array([fit.posterior[row.scored, row.flagged] for row in sites.rows])
     labels = np.array([truths.likely.get(row.site, math.nan) for row in sites.rows], dtype=float)
     chances = truths.chances_of([row.site for row in sites.rows if row.site in truths.likely])

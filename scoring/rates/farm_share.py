@@ -81,14 +81,9 @@ def farm_share(
     Without a share of LLM sites there is none of farms, and none where a sign is unknown of all sites.
     """
     scored = [row for row in rows if row.scored]
-    reasons = []
-    if not any(signs.article_urls(row) is not None for row in scored):
-        reasons.append(Remark(RemarkKind.NO_SITEMAPS))
-    if not any(signs.monetised(row) is not None for row in scored):
-        reasons.append(Remark(RemarkKind.NO_SIGNALS))
     if not scored or llm.share is None:
         return msgspec.structs.replace(llm, low=None if llm.low is None else 0.0, look_low=None), []
-    if reasons:
+    if reasons := signs.unknown(scored):
         remarks = Remark(RemarkKind.NO_SHARE), *reasons
         return DirectShare(method=ShareState.UNKNOWN_SIGNS, scored_sites=len(scored), remarks=remarks), []
     farms = [

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Self
 
+from scoring.estimate.remarks import Remark, RemarkKind
 from stream.schema.records import Sitemaps, SiteState
 from stream.schema.signals import SignalKind, kind_of_signal
 
@@ -52,6 +53,16 @@ class FarmSigns:
     @classmethod
     def of(cls, rows: Iterable[SiteState], sitemaps: Mapping[str, Sitemaps]) -> Self:
         return cls(sitemaps, frozenset(row.epoch for row in rows if row.signals))
+
+    def unknown(self, rows: Iterable[SiteState]) -> list[Remark]:
+        """The signs that are unknown of all these sites."""
+        scored = [row for row in rows if row.scored]
+        remarks = []
+        if all(self.mass(row) is None for row in scored):
+            remarks.append(Remark(RemarkKind.NO_SITEMAPS))
+        if all(self.monetised(row) is None for row in scored):
+            remarks.append(Remark(RemarkKind.NO_SIGNALS))
+        return remarks
 
     def farm(self, row: SiteState, least: int = ARTICLE_URLS) -> bool | None:
         """Whether the site is a farm if a language model writes it."""

@@ -34,7 +34,7 @@ def group_key(by: str, patterns: Mapping[str, Sequence[str]], rows: Sequence[Sit
         "source": lambda row: row.sources,
         "query": lambda row: row.queries,
         "query-group": lambda row: sorted({group_of(query) for query in row.queries}),
-        "rank": by_rank_band,
+        "rank": lambda row: [rank_band(row.best_rank)],
         "cms": lambda row: names_of_kind(row.signals, SignalKind.CMS),
     }
     whole = {"monetised": by_monetised, "operator-size": by_operator_size}
@@ -71,12 +71,11 @@ def query_groups(patterns: Mapping[str, Sequence[str]]) -> Callable[[str], str]:
     return group_of
 
 
-def by_rank_band(row: SiteState) -> Sequence[str]:
-    """Key: the band of the site's best rank, "1-3" and so on; "unknown" for rank 0."""
-    rank = row.best_rank
+def rank_band(rank: int) -> str:
+    """The band of a rank, "1-3" and so on; "unknown" for rank 0."""
     if rank < 1:
-        return ["unknown"]
-    return [next((band for band, (_, last) in zip(_BANDS, RANK_BANDS, strict=False) if rank <= last), _BANDS[-1])]
+        return UNKNOWN
+    return next((band for band, (_, last) in zip(_BANDS, RANK_BANDS, strict=False) if rank <= last), _BANDS[-1])
 
 
 def by_monetised(rows: Sequence[SiteState]) -> GroupKey:
@@ -117,25 +116,35 @@ _WINDOWS: Mapping[str, Callable[[date], str]] = {
 }
 
 
-def last_days(window: str, since: date | None = None, until: date | None = None) -> WindowDays:
-    """The days, weeks or months (UTC) in which search results returned a site, each with the last such day.
-
-    With `since` and `until` only days from the one to the other count, both included.
-    """
+def window_names(window: str) -> Callable[[int], str]:
+    """Day since 1970 -> the name of its day, week or month."""
     name_of = _WINDOWS[window]
 
     @lru_cache(maxsize=100_000)
     def window_of(day: int) -> str:
         return name_of(day_of(day))
 
+    return window_of
+
+
+def last_days(window: str, since: date | None = None, until: date | None = None) -> WindowDays:
+    """The days, weeks or months (UTC) in which search results returned a site, each with the last such day.
+
+    With `since` and `until` only days from the one to the other count, both included.
+    """
+    window_of = window_names(window)
     return lambda row: {window_of(day): day for day in sorted(days_within(row, since, until))}
 
 
 def days_within(row: SiteState, since: date | None, until: date | None) -> list[int]:
     """The days on which search results returned the site, from `since` to `until`, both included."""
-    first = 0 if since is None else max(0, (since - _EPOCH).days)
-    last = _LAST_DAY if until is None else (until - _EPOCH).days
+    first, last = bounds_of_days(since, until)
     return [day for day in row.days if first <= day <= last]
+
+
+def bounds_of_days(since: date | None, until: date | None) -> tuple[int, int]:
+    """The first and the last day since 1970; without one the first and the last of the calendar."""
+    return 0 if since is None else max(0, (since - _EPOCH).days), _LAST_DAY if until is None else (until - _EPOCH).days
 
 
 _LAST_DAY = (date.max - _EPOCH).days

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -29,6 +28,7 @@ from scoring.rates.direct_share import (
 )
 from scoring.rates.farm_share import FarmShare, farm_share
 from scoring.rates.farm_signs import FarmSigns
+from scoring.rates.results import PARTS, Members, ResultPart, Results, part_of
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import EstimateLine, is_through_segments, rate_of, without_a_page
 from scoring.rates.terms import TOO_OLD, counted_at, is_too_old
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 class RateQuery:
     """What is asked of the rows of sites."""
 
-    by: str = ""  # one of SPLITS; "" = all sites
+    by: str = ""  # one of SPLITS, of results one of RESULT_SPLITS; "" = all sites
     settings: RateSettings = field(default_factory=RateSettings)
     now_ms: int = 0  # a verdict that is too old then does not count
     cut: Cut = field(default_factory=Cut)
@@ -54,6 +54,7 @@ class RateQuery:
     no_page: Mapping[str, str] = field(default_factory=dict)  # site -> why it has no page
     earlier: Sequence[SiteState] = ()  # rows of earlier terms, whose verdicts held in windows
     sitemaps: Mapping[str, Sitemaps] = field(default_factory=dict)  # by site, for the share of farms
+    results: Results | None = None  # by `by` and `cut`, for a definition of results; None: sums of the rows
     errors: ErrorCounts | None = None  # correct the judged share in place of the canaries: those of an older bundle
 
 
@@ -87,13 +88,24 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     declared: ControlCounts | None = None  # those declared older without a day of change
     at_most: float | None = None  # of farms: the share with the sites of which a sign is unknown
     farms: list[FarmShare] = msgspec.field(default_factory=list)  # of this number of article URLs, then of others
+    results: int = 0  # of a definition of results: those that name these sites
+    scored_results: int = 0  # and of these sites, those with a scored article
+    first_ten: ResultPart | None = None  # of the results, those of ranks 1 to 10
+    new: ResultPart | None = None  # those that name a site which no result named before the window, or the cut's days
+    returning: ResultPart | None = None  # and those that name another
+
+    def result_parts(self) -> dict[str, ResultPart]:
+        """All results of the line, and its parts, by name."""
+        whole = ResultPart(self.share, self.low, self.high, self.method, self.scored_results, self.scored_sites)
+        parts = {name: getattr(self, name) for name in PARTS}
+        return {"all": whole} | {name: part for name, part in parts.items() if part is not None}
 
 
 class _Whole(NamedTuple):
     """All sites of the versions, as they count, and what their groups share."""
 
     versions: Versions
-    rows: Sequence[SiteState]
+    members: Members
     correction: Correction
     share: DirectShare
     fit: Fit | None  # shows how often a kind of site is flagged
@@ -111,44 +123,58 @@ def rate_lines(rows: Sequence[SiteState], query: RateQuery | None = None) -> lis
     query = query or RateQuery()
     settings, now_ms, lines = query.settings, query.now_ms, []
     for versions, of_versions in comparable(rows, query.run):
-        counted, groups = cut_rows(of_versions, query.by, query.cut, settings.groups, now_ms, query.earlier)
+        counted, groups = _rows_of(of_versions, query)
+        weights = query.results.weights("", query.definition) if query.results else None
         canaries = recent_canaries(settings, of_versions, now_ms)
         correction = Correction(query.errors) if query.errors else by_canaries(canaries, counted)
         known = known_sites(canaries, counted)
-        share, fit = share_of_rows(counted, known, settings.confidence, definition=query.definition)
+        share, fit = share_of_rows(counted, known, settings.confidence, definition=query.definition, by_rank=weights)
         change = None
         if fit is not None and not query.by and query.definition == SITES:
             from scoring.rates.change_alarm import change_of_rows  # it loads numpy
 
             change = change_of_rows(counted, fit, share.design_effect)
         undated = query.cut.undated(of_versions, settings.groups)
-        whole = _Whole(versions, counted, correction, share, fit, change, undated)
-        lines += [_line(group, members, whole, query) for group, members in groups.items()]
+        whole = _Whole(versions, Members(counted, weights), correction, share, fit, change, undated)
+        for group, rows_of_group in groups.items():
+            of_group = query.results.weights(group, query.definition) if query.results else None
+            lines.append(_line(group, Members(rows_of_group, of_group), whole, query))
     return lines
 
 
-def _share(members: Sequence[SiteState], whole: _Whole, query: RateQuery) -> tuple[DirectShare, Fit | None]:
+def _rows_of(rows: Sequence[SiteState], query: RateQuery) -> tuple[list[SiteState], dict[str, list[SiteState]]]:
+    """The rows that count, and those of each group."""
+    if query.results is not None:
+        return query.results.cut_rows(rows, query.now_ms, query.earlier)
+    return cut_rows(rows, query.by, query.cut, query.settings.groups, query.now_ms, query.earlier)
+
+
+def _share(members: Members, whole: _Whole, query: RateQuery) -> tuple[DirectShare, Fit | None]:
     """The share of a group, by the review if it has enough labels, and its fit."""
     confidence = query.settings.confidence
     share, fit = whole.share, whole.fit
-    if members != whole.rows:
-        share, fit = share_of_rows(members, None, confidence, whole.fit, query.definition)
+    rows, by_rank = members
+    if members != whole.members:
+        share, fit = share_of_rows(rows, None, confidence, whole.fit, query.definition, by_rank)
     if query.review is not None and fit is not None:
-        share = by_review(share, fit, members, query.review, confidence, query.definition)
+        share = by_review(share, fit, rows, query.review, confidence, query.definition, by_rank)
     if query.definition in BY_LABELS and share.method != ShareState.REVIEWED:
         remarks = Remark(RemarkKind.NO_SHARE), Remark(RemarkKind.NO_LABELS)
         share = DirectShare(method=ShareState.TOO_FEW_LABELS, scored_sites=share.scored_sites, remarks=remarks)
     return share, fit
 
 
-def _line(group: str, members: Sequence[SiteState], whole: _Whole, query: RateQuery) -> RateLine:
-    share, _ = _share(members, whole, query)
+def _line(group: str, of_group: Members, whole: _Whole, query: RateQuery) -> RateLine:
+    share, _ = _share(of_group, whole, query)
+    correction, members = whole.correction, of_group.rows
     farms: list[FarmShare] = []
     if query.definition == FARM:
         signs = FarmSigns.of(members, query.sitemaps)
-        part_of = partial(_share, whole=whole, query=query)
-        share, farms = farm_share(members, share, signs, part_of, query.settings.confidence, query.now_ms)
-    correction = whole.correction
+
+        def part_of_farms(rows: Sequence[SiteState]) -> tuple[DirectShare, Fit | None]:
+            return _share(Members(rows), whole, query)
+
+        share, farms = farm_share(members, share, signs, part_of_farms, query.settings.confidence, query.now_ms)
     judged = rate_of(members, correction.errors, query.settings.confidence)
     if correction.remark is not None and not query.by:
         judged = msgspec.structs.replace(judged, remarks=(*judged.remarks, correction.remark))
@@ -158,6 +184,12 @@ def _line(group: str, members: Sequence[SiteState], whole: _Whole, query: RateQu
     if query.definition == SITES and share.low is not None and share.high is not None:
         bound_low, bound_high = _bounds(share, judged.sites)
         bounds = {reason: _bounds(share, share.scored_sites + sites) for reason, sites in not_judged.items()}
+    of_results: dict[str, Any] = {}
+    if query.results is not None:
+        parts = query.results.parts(group, members, query.definition)
+        of_results = {name: part_of(_share(part, whole, query)[0], part.rows) for name, part in parts}
+        of_results["results"] = sum(row.hits for row in members)
+        of_results["scored_results"] = sum(row.hits for row in members if row.scored)
     return RateLine.of(
         judged,
         share,
@@ -180,6 +212,7 @@ def _line(group: str, members: Sequence[SiteState], whole: _Whole, query: RateQu
         declared=count_declared(members),
         at_most=farms[0].at_most if farms else None,
         farms=farms,
+        **of_results,
     )
 
 

@@ -75,13 +75,13 @@ def in_windows(rows: Iterable[SiteState], days_of: WindowDays, earlier: Earlier)
     groups: dict[str, list[SiteState]] = {}
     for row in rows:
         for window, day in days_of(row).items():
-            groups.setdefault(window, []).append(_held_on(row, day, earlier.get(row.site, ())))
+            groups.setdefault(window, []).append(held_on(row, day, earlier.get(row.site, ())))
         if not days_of(row):
             groups.setdefault(UNKNOWN, []).append(row)
     return {window: groups[window] for window in sorted(groups)}
 
 
-def _held_on(row: SiteState, day: int, earlier: Sequence[SiteState]) -> SiteState:
+def held_on(row: SiteState, day: int, earlier: Sequence[SiteState]) -> SiteState:
     """The row of the term that held at the end of a day; before the first term the row of that."""
     at_ms = (day + 1) * DAY_MS - 1
     terms = [term for term in earlier if versions_of(term) == versions_of(row)] + [row]

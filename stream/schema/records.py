@@ -134,6 +134,7 @@ class Verdict(Record, frozen=True, kw_only=True):
     judged_at: int = 0
     run: str = "live"
     first_at: int = 0  # as in Page
+    # Both follow from `dates`, which TALLY would take long to decode
     published: str = ""  # trusted day of publication, such as 2021-05-01; "" = none
     age: str = ""  # PageAge
     dates: PageDates | None = None  # as in Features

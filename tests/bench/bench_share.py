@@ -31,6 +31,7 @@ from scoring.rates.change_alarm import FALSE_ALARMS, find_change, likelihoods, l
 from scoring.rates.site_rates import site_rate
 from scoring.sites.sprt import SiteTest, SprtParams
 from tests.bench.timing import cpu_s
+from tests.support.listed_farms import false_farms
 from tests.support.paths import data_root
 from tests.support.real_sites import ACCURACY, Site, of_flags, read_sites
 
@@ -127,6 +128,11 @@ def lists(draws: int) -> None:
         print(
             f"{web.sites:6} {web.share:5} {web.known:5} {web.human:6} {web.llm:5} {llm / draws:10.1f} {shown}",
             flush=True,
+        )
+    for most_false in (0.01, 0.05):
+        errors, number = false_farms(range(draws), most_false)
+        print(
+            f"farms, with ads on .2 of LLM sites and .6 of others, at {most_false:.0%}: {number} listed, {errors} false"
         )
 
 

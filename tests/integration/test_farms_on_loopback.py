@@ -12,12 +12,13 @@ from farmwatch.demo.human_pages import human_pages
 from farmwatch.demo.server import LoopbackWeb, Response
 from farmwatch.demo.site_pages import llm_articles
 from farmwatch.share.current_rate import read_sitemaps
+from farmwatch.share.evidence_pages import evidence_pages
 from scoring.rates.farm_signs import FarmSigns
 from tests.support.processes.farm import Farm
 
 pytestmark = pytest.mark.slow
 
-PAGES = 3  # of a site
+PAGES = 2  # of a site
 PATIENCE_S = 120.0
 LLM = [article.text.split("\n\n") for article in llm_articles()["tidynest.example"]]
 HUMAN = [[page.title, *page.paragraphs] for page in human_pages()]
@@ -26,13 +27,13 @@ SHOP = "<a href='https://www.amazon.com/dp/B000?tag=tidy-20'>buy</a>"
 LINK = "<a href='https://www.amazon.com/dp/B000'>buy</a>"  # without a tag
 ANALYTICS = "<script src='https://www.googletagmanager.com/gtag/js?id=G-ABC123'></script>"
 WEB = {  # site -> what its pages have, on how many, the URLs of its sitemap (0: none), and mass, monetised, both
-    "farm.test": (ADS, 3, 120, (True, True, True)),
+    "farm.test": (ADS, 2, 120, (True, True, True)),
     "shop.test": (SHOP, 2, 150, (True, True, True)),
-    "links.test": (LINK, 3, 150, (True, False, False)),
+    "links.test": (LINK, 2, 150, (True, False, False)),
     "one-ad.test": (ADS, 1, 150, (True, False, False)),
-    "small.test": (ADS, 3, 30, (False, True, False)),
-    "no-map.test": (ADS, 3, 0, (None, True, None)),
-    "partly.test": (ADS, 3, -40, (None, True, None)),  # one of two files is missing
+    "small.test": (ADS, 2, 30, (False, True, False)),
+    "no-map.test": (ADS, 2, 0, (None, True, None)),
+    "partly.test": (ADS, 2, -40, (None, True, None)),  # one of two files is missing
     "poor.test": ("", 0, 0, (None, False, False)),
 }
 
@@ -71,9 +72,10 @@ def test_farms_of_a_crawled_web_are_told(tmp_path: Path, capfd: pytest.CaptureFi
     )
     with LoopbackWeb(web) as loopback, Farm(tmp_path, f"sqlite:{tmp_path / 'log'}", loopback) as farm:
         farm.work_here(hits, PATIENCE_S)
-        rows = farm.outcome().sites
+        outcome = farm.outcome()
+        rows = outcome.sites
         with farm.log() as log:
-            signs = FarmSigns.of(rows.values(), read_sitemaps(log))
+            signs, proofs = FarmSigns.of(rows.values(), read_sitemaps(log)), evidence_pages(log, rows)
         options = [word for flag in farm.flags for word in ("--set", flag)]
         capfd.readouterr()
         assert run(["rate", "--of", "farm", "--json", *options]) == 0
@@ -81,4 +83,10 @@ def test_farms_of_a_crawled_web_are_told(tmp_path: Path, capfd: pytest.CaptureFi
     assert {row.articles for row in rows.values()} == {PAGES}
     found = {site: (signs.mass(row), signs.monetised(row), signs.farm(row)) for site, row in rows.items()}
     assert found == {site: expected for site, (*_, expected) in WEB.items()}
+    flagged = {score.text_digest: score.p_llm or 0 for score in outcome.scores.values() if score.flag}
+    surest: dict[str, list[tuple[float, str]]] = {}
+    for page in outcome.verdicts.values():
+        if page.text_digest in flagged:
+            surest.setdefault(page.site, []).append((flagged[page.text_digest], page.url))
+    assert proofs == {site: max(pages)[1] for site, pages in surest.items()} != {}
     assert line["definition"] == "farm" and line["scored_sites"] == len(WEB)

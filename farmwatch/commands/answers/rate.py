@@ -28,7 +28,7 @@ from filters.segments.names import SegmentKind
 from replay.live.epoch_change import seams_of
 from replay.rows.site_table import Counts, read_rows
 from replay.runs.lookup import names_to_read, second_runs
-from scoring.estimate.definitions import FARM
+from scoring.estimate.definitions import FARM, OF_RESULTS
 from scoring.rates.cuts import Cut
 from scoring.rates.direct_share import ShareState
 from scoring.rates.groups import OTHER, day_of, group_order
@@ -44,6 +44,10 @@ from stream.text.wording import counted, one_line
 
 _DAYS_SHOWN = 7  # of the history, without --from
 _SHOWN = ("group", "share", "low", "high", "scored_sites", "sites", "llm", "human", "undecided", "method", "ruleset")
+_RESULTS_SHOWN = (
+    *("group", "share", "low", "high", "results", "scored_results", "scored_sites"),
+    *("first_ten", "new", "returning", "method", "ruleset"),
+)
 _HISTORY_SHOWN = (
     *("at", "group", "share", "low", "high", "scored_sites", "method", "ruleset", "digest", "detector"),
     *("site_method", "site_method_digest", "epoch"),
@@ -52,9 +56,8 @@ _HISTORY_SHOWN = (
 
 ShareOf = Literal["sites", "domains", "results", "ranked-results", "any-article", "every-article", "farm"]
 PublishedSplit = Literal["published", "published-year"]
-RateSplit = Literal[
-    "source", "query", "query-group", "rank", "day", "week", "month", "monetised", "cms", "operator-size"
-]
+HitSplit = Literal["source", "query", "query-group", "rank", "engine", "day", "week", "month"]
+RateSplit = Literal[HitSplit, "monetised", "cms", "operator-size"]
 
 
 def rate(
@@ -62,9 +65,9 @@ def rate(
     by: Annotated[
         RateSplit | PublishedSplit | None,
         Parameter(
-            help="Split by source, query, group of queries or rank of the hits, by day, week or month, by whether sites"
-            " earn by ads or affiliate links, by CMS or number of the operator's sites; or the series by the quarter"
-            " (published) or year in which articles were published."
+            help="Split by source, query, group of queries or rank of the hits, of results also by engine, by day, week"
+            " or month, by whether sites earn by ads or affiliate links, by CMS or number of the operator's sites; or"
+            " the series by the quarter (published) or year in which articles were published."
         ),
     ] = None,
     of: Annotated[
@@ -103,8 +106,8 @@ def rate(
 
     The share is estimated from the flagged pages of all sites that have a scored article, also of those that are still
     open: the sites decided one by one, below it, miss LLM sites that have few pages. Of domains, each counts once;
-    of search results, a site counts as often as they name it; by rank, a result counts less the lower the best rank of
-    its site is.
+    of search results, a site counts as often as they name it; by rank, a result of rank r counts 1 / log2(1 + r). The
+    cuts are then of results: --of ranked-results --by week --rank 1-10 --source brave.
 
     By day, week (ISO) or month, in UTC: the sites that search results returned in it, with the verdicts that held then.
     A site counts in each window that returned it. An interval that is too wide says why, and what would help.
@@ -144,6 +147,8 @@ def rate(
         if listing != Listing(json=listing.json):
             raise UsageError("--why is text, or JSON with --json: leave out the options of lists")
         return _show_change(config, why, run, now_ms, as_json=listing.json)
+    if by == "engine" and of not in OF_RESULTS and not history:
+        raise UsageError(f"--by engine is of search results: add --of {' or --of '.join(OF_RESULTS)}")
     if is_series:
         if of != "sites":
             raise UsageError(f"--by {by} is of articles: leave --of out")
@@ -171,6 +176,7 @@ def rate(
     if not listing.is_table or (is_list and not verbose):
         shown = [*lines, *(opinion.line for opinion in opinions)]
         of_line = (*_SHOWN[:2], "at_most", *_SHOWN[2:]) if of == FARM else _SHOWN
+        of_line = _RESULTS_SHOWN if of in OF_RESULTS else of_line
         listing.of(share_columns(warnings)).put(shown, "line", of_line, most=None)
         if not listing.is_table:
             return Exit.OK

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, Common
+from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
+from farmwatch.crawl.orders import NotVisited
+from farmwatch.share.blocklists import blocklist, header_of, is_plain_host
+from farmwatch.share.current_rate import read_sitemaps
 from farmwatch.share.cut_options import read_part
-from farmwatch.share.site_lines import SITE_COLUMNS, SITES_SHOWN, TURNS_SHOWN, site_lines
+from farmwatch.share.evidence_pages import evidence_pages
+from farmwatch.share.site_lines import SITE_COLUMNS, SITES_SHOWN, TURNS_SHOWN, ListedSite, site_lines
 from farmwatch.share.site_operators import OPERATOR_COLUMNS, operator_groups
 from farmwatch.share.words import sentences
-from farmwatch.tables.listing import LISTING, Listing
-from farmwatch.terminal.messages import message
+from farmwatch.tables.columns import Column
+from farmwatch.tables.files import Blocklist
+from farmwatch.tables.listing import SITE_LISTING, Listing, SiteListing
+from farmwatch.terminal.messages import message, put
 from scoring.rates.canary import is_canary
 from scoring.rates.certain_sites import certain_llm_sites, contradicts
+from scoring.rates.farm_signs import FarmSigns
 from scoring.sites.turn import CHANGED_WRITER, can_tell
 from stream.schema.vocabulary import Truth
 from stream.text.user_errors import Exit, UsageError
+from stream.text.whole_files import write_whole
 from stream.text.wording import counted
 
 
@@ -36,6 +46,9 @@ def sites(
             name="--fdr", help="With --llm: the share of the list that may be false, such as 5% or 0.05. Default: 1%."
         ),
     ] = "",
+    farm: Annotated[
+        bool, Parameter(negative="", help="With --llm: only farms, which publish in mass and are monetised.")
+    ] = False,
     turned: Annotated[
         bool, Parameter(negative="", help="Only the sites that turned: by people before ChatGPT, by a model since.")
     ] = False,
@@ -45,7 +58,7 @@ def sites(
     ] = None,
     canaries: Annotated[bool, Parameter(negative="", help="Show canary sites too; they count in no rate.")] = False,
     run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",
-    listing: Listing = LISTING,
+    listing: SiteListing = SITE_LISTING,
     common: Common = DEFAULTS,
 ) -> int:
     """One row per site: its verdict and the evidence.
@@ -56,7 +69,12 @@ def sites(
     With --llm: the longest list of which at most a share of --fdr is expected not to be LLM sites, the most certain
     first. It is cautious: each `p_llm` is taken where the share of all sites is at the low end of its interval. Sites
     that the review calls human are left out; if they are more than --fdr allows by chance, no site is listed (exit code
-    1), for the flags err more here than they did elsewhere.
+    1), for the flags err more here than they did elsewhere. Sites that were measured before but not yet in their newest
+    term are left out, and so are excluded and forgotten hosts: `farmwatch crawl exclude HOST --why ...` removes an
+    entry for good. CSV, JSON and Parquet have an evidence page of each site.
+
+    With --llm --format ublacklist, hosts, adblock or searxng: the list as such programs read it. Its header has the
+    date, the versions, the expected error and crawl.contact, which owners of sites need.
 
     With --turned: the sites whose articles were by people before 2022-11-30 and are by a model since, by trusted days
     of publication, the surest first. At most a fifth of the earlier articles are flagged and half of the later ones or
@@ -66,6 +84,8 @@ def sites(
     By operator: the numbers of its sites, by verdict. Sites that share an account may be of two owners with one agency,
     and it is no evidence of who wrote the text.
     """
+    if (farm or listing.blocklist) and not llm:
+        raise UsageError(f"{'--farm' if farm else f'--format {listing.format}'} goes with --llm")
     if by is not None:
         if llm or fdr or turned or canaries:
             raise UsageError("--by operator is of all sites: leave out --llm, --fdr, --turned and --canaries")
@@ -77,13 +97,23 @@ def sites(
             "--turned and --llm are two lists: the share of false ones that --fdr allows holds for the whole"
         )
     most_false = read_part(fdr or "1%", "--fdr", 1)
-    selection = listing.of(SITE_COLUMNS)
+    evidence: dict[str, str] = {}
+    proof: Column[ListedSite] = Column("evidence", "text", lambda line: evidence.get(line.row.site, ""))
+    selection = listing.of([*SITE_COLUMNS, proof] if llm else SITE_COLUMNS)
     config = common.load().config
+    if listing.blocklist:
+        config.crawl.check()  # owners need a contact
     now_ms = int(time.time() * 1000)
     with opened(config) as log:
         every = site_lines(log, config, run, now_ms)
+        rows, certain = [line.row for line in every], None
+        if llm:
+            signs = FarmSigns.of(rows, read_sitemaps(log)) if farm else None
+            gone = NotVisited.of(log).orders.excludes
+            certain = certain_llm_sites(rows, config.rate, now_ms, most_false, left_out=gone, signs=signs)
+            if not listing.is_table and not listing.blocklist:
+                evidence |= evidence_pages(log, {row.site: row for row in rows if row.site in certain.sites}, run)
     lines = [line for line in every if canaries or not is_canary(line.row.site)]
-    certain = certain_llm_sites([line.row for line in every], config.rate, now_ms, most_false) if llm else None
     if certain is not None:
         rank = {site: place for place, site in enumerate(certain.sites)}
         lines = [line for line in lines if line.row.site in rank]
@@ -100,7 +130,11 @@ def sites(
     tested = sum(can_tell(line.row.before_scored, line.row.since_scored) for line in lines)
     if turned:
         lines = sorted((line for line in lines if line.turned), key=lambda line: line.row.turn_p or 0)
-    selection.put(lines, "site", TURNS_SHOWN if turned else SITES_SHOWN)
+    if listing.blocklist:
+        lines = [line for line in selection.rows(lines) if is_plain_host(line.row.site)][: listing.limit or None]
+        _put_blocklist(listing.blocklist, listing.out, lines, every, config, now_ms)
+    else:
+        selection.put(lines, "site", TURNS_SHOWN if turned else SITES_SHOWN)
     if turned:
         of = f"{len(lines):,} of {counted(tested, 'site')} with enough dated articles turned"
         message(f"{of}; {tested * CHANGED_WRITER:.1f} are expected to be changes of writer alone")
@@ -112,6 +146,20 @@ def sites(
             message(remark)
     print_caveats(caveats(config, (line.row.detector for line in lines)), short=True)
     return Exit.OK
+
+
+def _put_blocklist(
+    form: Blocklist, out: Path | None, lines: list[ListedSite], every: list[ListedSite], config: Config, now_ms: int
+) -> None:
+    warnings = caveats(config, (line.row.detector for line in lines))
+    header = header_of(lines, config.crawl.contact, warnings, now_ms)
+    hosts, known = ([line.row.site for line in some] for some in (lines, every))
+    text = blocklist(form, "LLM sites, measured by farmwatch", header, hosts, known)
+    if out is None:
+        put(text.removesuffix("\n"))
+    else:
+        write_whole(out, text.encode(), force=False)
+        message(f"{out}: {counted(len(lines), 'site')}")
 
 
 def _show_operators(run: str, listing: Listing, common: Common) -> Exit:

@@ -28,6 +28,7 @@ for _name, _line in {
     "plan": "What a measurement takes: sites, requests, days, disk, GPU hours.",
     "frontier": "The sites and URLs that the crawl knows, and what they wait for.",
     "robots": "Whether the crawler may fetch a URL, and which line decides it.",
+    "key": "The key that signs requests, and the directory in which sites find it.",
     "exclude": "Never visit a host, a domain or a pattern again.",
     "forget": "Remove all that the log and the archive have of a host.",
 }.items():

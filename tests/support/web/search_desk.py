@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -89,7 +89,9 @@ class Desk:
         )
         return Searcher(turns, PARTITIONS, KnownHits(self.log), CrawlSettings())
 
-    def run(self, queries: Sequence[Query], patience_s: float = float("inf"), kept: bool = True) -> RoundSummary:
+    def run(
+        self, queries: Sequence[Query], patience_s: float = float("inf"), kept: bool = True, deeper: Container[str] = ()
+    ) -> RoundSummary:
         """A round; an interrupted one is resumed."""
 
         async def go() -> RoundSummary:
@@ -97,7 +99,7 @@ class Desk:
             new = Round(started_ms=int(self.now * 1000), queries=digest_of(queries), total=len(queries))
             last = searcher.ledger.round
             round_ = new if last is None or last.finished else last
-            return await searcher.round(queries, round_, kept=kept)
+            return await searcher.round(queries, round_, kept=kept, deeper=deeper)
 
         return asyncio.run(go())
 

@@ -332,3 +332,14 @@ def test_an_unexpected_redirect_or_refusal_leaves_hits_of_earlier_pages(log: Log
     desk = _desk(log, lambda _: script.pop(0), pages=2)
     summary = desk.run(QUERIES[:1])
     assert (summary.ended, len(desk.hits())) == ("moved", 2)
+
+
+def test_of_some_queries_twice_as_many_pages_are_asked_for(log: Log) -> None:
+    """Twice as many of the queries named, never more than the source gives, and ranks continue."""
+    desk = _desk(log, lambda _: answer(_brave()), pages=2)
+    desk.run(QUERIES[:2], deeper={"q1"})
+    assert [sum(hit.query_id == query for hit in desk.hits()) for query in ("q0", "q1")] == [4, 8]
+    assert max(hit.rank for hit in desk.hits()) == 8
+    capped = _desk(log, lambda _: answer(_brave()), pages=8)
+    capped.run(QUERIES[2:3], deeper={"q2"})
+    assert len(capped.asked) == capped.source.pages_cap

@@ -156,6 +156,31 @@ def test_sites_that_turned_are_a_list_of_their_own(farmwatch: Runner, finished: 
     assert [line.split("\t")[5] for line in shown.out.splitlines()[1:3]] == ["< .001", "0.004"]
 
 
+def test_a_list_to_publish_leaves_out_what_was_removed(farmwatch: Runner, tmp_path: Path) -> None:
+    """`crawl exclude` removes an entry for good, in each format; a blocklist needs a contact, and goes with --llm."""
+    url = f"sqlite:{tmp_path / 'lists'}"
+    farmwatch("log", "topics", "--create", "--log", url)
+    counts = {"scored": 10, "pages": 10, "articles": 10}
+    put(url, *(row(f"s{n}.example", "llm", flagged=10 if n < 20 else 0, **counts) for n in range(60)))
+    put(url, row("10.1.2.3", "llm", flagged=10, **counts))
+    assert farmwatch("sites", "--format", "hosts", "--log", url).code == Exit.USAGE
+    assert farmwatch("sites", "--farm", "--log", url).code == Exit.USAGE
+    form = ["--llm", "--format", "hosts", "--log", url]
+    assert farmwatch("sites", *form).code == Exit.USAGE
+    contact = ["--set", "crawl.contact=mailto:who@operator.example"]
+    listed = farmwatch("sites", *form, *contact)
+    assert listed.out.count("\n0.0.0.0 s") == 20 and "10.1.2.3" not in listed.out
+    assert "mailto:who@operator.example" in listed.out and "some-detector/1" in listed.out
+    assert farmwatch("crawl", "exclude", "s3.example", "--why", "the owner asked", "--log", url).code == Exit.OK
+    left = farmwatch("sites", *form, *contact, "--out", str(tmp_path / "list.txt"))
+    assert left.code == Exit.OK
+    text = (tmp_path / "list.txt").read_text()
+    assert "s3.example" not in text and text.count("\n0.0.0.0 s") == 19
+    lines = farmwatch("sites", "--llm", "--json", "--log", url).lines
+    assert len(lines) == 20 and {line["evidence"] for line in lines} == {""}  # without a page
+    assert "s3.example" not in {line["site"] for line in lines}
+
+
 def test_controls_are_said_beside_the_share(farmwatch: Runner, finished: str) -> None:
     """One line has the flagged share of control pages with its interval, and the control sites called llm.
 

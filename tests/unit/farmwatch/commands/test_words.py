@@ -109,6 +109,10 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
     "pages": ["pages", "pages --where result=dropped --sort url --format csv", "pages none.test", "pages --sort name"],
     "review-controls": ["review controls", "review controls --sort name"],
     "review-panel": ["review panel make --sites 2 --seed 1", "review panel show", "review panel show --version 9"],
+    "crawl-key": [
+        "crawl key visitor.pem none.pem --set crawl.contact=https://crawler.example",
+        "crawl key visitor.pem --set crawl.contact=ann@mail.example",
+    ],
     "crawl-plan": ["crawl plan --sites 10000", "crawl plan --half-width 5%", "crawl plan --hits none.csv"],
     "rate": [
         "rate",
@@ -116,6 +120,7 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
         "rate --config tallied.toml --verbose",
         "rate --by source --config tallied.toml",
         "rate --by published",
+        "rate --of farm --config tallied.toml",
         "rate --history --config tallied.toml",
         "rate --why 2026-01-01 --config tallied.toml",
         "rate --log sqlite:none",
@@ -182,6 +187,8 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
     "sites": [
         "sites",
         "sites --llm --fdr 5% --config tallied.toml",
+        "sites --llm --fdr 5% --format adblock --config tallied.toml --set crawl.contact=https://operator.example/",
+        "sites --llm --farm --config tallied.toml",
         "sites --where verdict=llm",
         "sites --turned",
         "sites --sort name",

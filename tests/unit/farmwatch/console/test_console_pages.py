@@ -107,12 +107,12 @@ def test_sentences_that_are_too_unlikely_are_marked(farmwatch: Runner, finished:
 def test_the_numbers_of_each_split_and_of_the_state_are_those_of_the_commands(
     farmwatch: Runner, finished: str, tmp_path: Path
 ) -> None:
-    """/answer.json?by= is `rate --by --json`, /flow.json and /health.json say what `status --json` says."""
-    for split in SPLITS:
-        (answer,) = visited(finished, tmp_path, "/answer.json", by=split)
-        said = farmwatch("rate", "--by", split, "--json", "--log", finished).out
+    """/answer.json?of=&by= is `rate --of --by --json`, /flow.json and /health.json say what `status --json` says."""
+    for of, split in SPLITS:
+        (answer,) = visited(finished, tmp_path, "/answer.json", of=of, by=split)
+        said = farmwatch("rate", "--of", of, "--by", split, "--json", "--log", finished).out
         assert without_remarks(answer) == [json.loads(line) for line in said.splitlines()]
-        (file,) = visited(finished, tmp_path, "/answer.csv", by=split)
+        (file,) = visited(finished, tmp_path, "/answer.csv", of=of, by=split)
         groups = [row["group"] for row in csv.DictReader(io.StringIO(file.text))]
         assert groups == [line["group"] for line in answer.json["lines"]]
     flow, health = visited(finished, tmp_path, "/flow.json", "/health.json")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,11 +15,11 @@ from filters.extraction.blocks import (
     KIND_MASK,
     LISTED,
     Block,
+    BlockChars,
     BlockKind,
     Definition,
-    columns,
+    block_chars,
     link_code_share,
-    listed_chars,
     pack,
     unpack,
 )
@@ -25,6 +27,29 @@ from filters.extraction.main_text import read, read_flat
 
 WORDS = st.text(alphabet="ab \n\t\xa0é", max_size=12)
 TAGS = st.sampled_from(["p", "div", "list", "item", "table", "row", "cell", "head", "quote", "code", "hi", "ref", "lb"])
+
+
+def chars_of(rows: Sequence[Block], definition: Definition = Definition.PARAGRAPH) -> BlockChars:
+    (found,) = block_chars([pack(rows)], definition)
+    return found
+
+
+def row_by_row(rows: Sequence[Block], definition: Definition) -> BlockChars:
+    """The definitions in words of a loop."""
+    blocks, listed = list[int](), list[int]()
+    place_of, last_kind = dict[int, int](), -1
+    for row in rows:
+        kind, number = row.kind & KIND_MASK, row.kind >> ITEM_SHIFT
+        goes_on = kind == last_kind and bool(row.kind & JOINED)
+        if definition == Definition.RUN and (goes_on or kind == last_kind == BlockKind.PARAGRAPH):
+            blocks[-1] += row.chars
+        else:
+            blocks.append(row.chars)
+        if kind in LISTED:
+            place = place_of.setdefault(number, len(listed)) if number else len(listed) - goes_on
+            listed[place:] = [sum(listed[place : place + 1]) + row.chars, *listed[place + 1 :]]
+        last_kind = kind
+    return BlockChars(blocks, listed)
 
 
 def tree(xml: str) -> etree._Element:
@@ -88,8 +113,8 @@ def test_code_within_a_line_is_a_boundary_but_no_line_break() -> None:
         (BlockKind.PARAGRAPH | JOINED, 6, 0),
         (BlockKind.PARAGRAPH, 5, 0),
     ]
-    assert columns(pack(rows), Definition.RUN) == ([BlockKind.PARAGRAPH], [28])
-    assert len(columns(pack(rows), Definition.PARAGRAPH)[0]) == 6
+    assert chars_of(rows, Definition.RUN).blocks == [28]
+    assert len(chars_of(rows, Definition.PARAGRAPH).blocks) == 6
 
 
 def test_code_block_of_several_lines_is_one_code_block() -> None:
@@ -116,23 +141,20 @@ def test_code_block_of_several_lines_is_one_code_block() -> None:
 )
 def test_an_item_or_cell_of_several_rows_has_the_characters_of_all_of_them(xml: str, chars: list[int]) -> None:
     """Line breaks, paragraphs, code, quotations and a nested list do not cut an item; a nested item is its own."""
-    assert listed_chars(pack(read(tree(xml))[1])) == chars
+    assert chars_of(read(tree(xml))[1]).listed == chars
 
 
 def test_a_table_of_an_earlier_version_has_an_item_for_each_line() -> None:
     """Rows without numbers are items of their own, but for those that continue a line."""
     item = int(BlockKind.ITEM)
     rows = [Block(item, 3, 0, 0), Block(item | JOINED, 4, 0, 4), Block(item, 5, 0, 0), Block(0, 9, 0, 0)]
-    assert listed_chars(pack([*rows, Block(JOINED, 1, 0, 0), Block(item, 6, 0, 0)])) == [7, 5, 6]
+    assert chars_of([*rows, Block(JOINED, 1, 0, 0), Block(item, 6, 0, 0)]).listed == [7, 5, 6]
 
 
 def test_runs_end_at_other_kinds() -> None:
     """Adjacent paragraphs merge; headings, items, cells, code and quotes stay single and end the run."""
     rows = [Block(kind, 10, 0, 0) for kind in (0, 0, 1, 0, 2, 2, 0, 3, 0, 0, 4, 5, 0)]
-    assert columns(pack(rows), Definition.RUN) == (
-        [0, 1, 0, 2, 2, 0, 3, 0, 4, 5, 0],
-        [20, 10, 10, 10, 10, 10, 10, 20, 10, 10, 10],
-    )
+    assert chars_of(rows, Definition.RUN).blocks == [20, 10, 10, 10, 10, 10, 10, 20, 10, 10, 10]
 
 
 def test_line_feeds_of_a_dumped_page_end_blocks() -> None:
@@ -173,7 +195,7 @@ def test_definitions_share_the_characters(xml: str) -> None:
     _, rows = read(tree(xml))
     table = pack(rows)
     assert unpack(table) == rows
-    (_, rowwise), (_, runs) = columns(table, Definition.PARAGRAPH), columns(table, Definition.RUN)
+    rowwise, runs = (chars_of(rows, definition).blocks for definition in Definition)
     assert sum(rowwise) == sum(runs)
     assert len(runs) <= len(rowwise) == len(rows)
 
@@ -183,11 +205,26 @@ def test_items_share_the_characters_of_their_rows(xml: str) -> None:
     """Items and cells have every character of such rows once, each has one at least, and a lone row has no number."""
     _, rows = read(tree(xml))
     listed = [row for row in rows if row.kind & KIND_MASK in LISTED]
-    found = listed_chars(pack(rows))
+    found = chars_of(rows).listed
     assert sum(found) == sum(row.chars for row in listed)
     assert all(found) and len(found) <= len(listed)
     numbers = [row.kind >> ITEM_SHIFT for row in listed]
     assert all(number == 0 or numbers.count(number) > 1 for number in numbers)
+
+
+ROWS = st.builds(
+    lambda kind, is_joined, number, chars: Block(kind | JOINED * is_joined | number << ITEM_SHIFT, chars, 0, 0),
+    st.integers(0, 5) | st.sampled_from(LISTED),
+    st.booleans(),
+    st.sampled_from([0, 0, 1, 2, 2**27]),
+    st.integers(0, 2**32 - 1),
+)
+
+
+@given(st.lists(st.lists(ROWS, max_size=12), max_size=5), st.sampled_from(Definition))
+def test_pages_together_have_the_characters_of_a_loop(pages: list[list[Block]], definition: Definition) -> None:
+    """Whatever the rows, those of a damaged record too, a batch gives each page what a loop over its rows does."""
+    assert block_chars([pack(rows) for rows in pages], definition) == [row_by_row(rows, definition) for rows in pages]
 
 
 def test_link_code_share_is_of_characters() -> None:

@@ -15,6 +15,7 @@ from filters.duplicates.lines import pack_marks
 from filters.quality.c4 import clean
 from filters.quality.names import TEXTS
 from filters.rules.judgement import judge, judge_and_text, scored_text
+from filters.rules.kinds import NOTHING
 from filters.rules.ruleset import Ruleset, parse_ruleset
 from filters.stages.judge import JudgeStage
 from scoring.lite_ngram.detector import LiteNgram
@@ -55,7 +56,7 @@ def test_dropped_pages_have_no_cleaned_text() -> None:
 def test_a_text_of_nothing_is_an_abstention(ruleset: Ruleset, features: Features) -> None:
     """An article without a line of its own, or after C4's cleaning, is scored as "too_short"; it is not dropped."""
     judged, context = (Context(0, None, Meter(), now_ms=0) for _ in range(2))
-    JudgeStage(ruleset).process(features, {}, judged)
+    JudgeStage(ruleset).process(features, NOTHING, judged)
     emitted = {output.topic: output.value or b"" for output in judged.outputs}
     verdict = decode(Verdict, emitted["verdicts"])
     requests = [decode(ScoreRequest, emitted["score.requests"])]

@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from scoring.estimate.fit import WIDE, KnownSites
 from scoring.estimate.mixture import estimate_share
 from scoring.rates.certain_sites import certain_cells, certain_llm_sites, contradicts
 from scoring.rates.settings import RateSettings
+from scoring.rates.split_rates import llm_probabilities
+from tests.support.listed_farms import false_farms
 from tests.support.site_rows import cell_rows
+from tests.support.sizes import LONG
 
 HUMAN, LLM = [(10, 0)] * 30 + [(10, 1)] * 10, [(10, 9)] * 12 + [(10, 8)] * 8
 
@@ -65,6 +69,25 @@ def test_the_stated_share_of_false_sites_holds(human: float, llm: float, share: 
         number += sum(cell in certain for cell in cells)
     assert false <= 0.05 * number + 3 * np.sqrt(0.05 * number + 1)
     assert number > 0 or human > 0.05 or share < 0.1  # few are certain where kinds overlap and no site is known
+
+
+def test_sites_that_may_not_be_listed_are_left_out_before_the_list_is_made() -> None:
+    """Neither a host that is left out, nor a site whose newest term has no article, whose former verdict counts."""
+    rows = cell_rows([*HUMAN, *LLM])
+    first, second, *others = (row.site for row in rows[len(HUMAN) :])
+    old = {row.site: replace(row, term=1, term_end=2000) for row in rows}[second]
+    again = replace(old, verdict="unclassifiable", scored=0, flagged=0, term=2, term_start=2000, term_end=4000)
+    again = replace(again, former=replace(old, verdict="llm"))
+    rows = [again if row.site == second else row for row in rows]
+    assert second in llm_probabilities(rows, RateSettings(), 2100)
+    certain = certain_llm_sites(rows, RateSettings(), 2100, 0.05, left_out=first.__eq__).sites
+    assert set(certain) == set(others)
+
+
+def test_the_list_of_farms_keeps_its_word_where_ads_are_of_people() -> None:
+    """In webs in which LLM sites have fewer ads than others, at most the stated share of listed farms is false."""
+    false, number = false_farms(range(60 if LONG else 8))
+    assert number > 0 and false <= 0.05 * number + 2 * np.sqrt(0.05 * number + 1)
 
 
 def test_nothing_is_listed_where_two_kinds_are_not_told_apart() -> None:

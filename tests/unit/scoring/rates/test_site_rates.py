@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import PooledDetectors
-from scoring.rates.groups import by_rank_band, day_of, grouped, last_days, query_groups
+from scoring.rates.groups import day_of, group_key, grouped, last_days, query_groups
 from scoring.rates.site_rates import rate_of
 from stream.schema.records import SiteState
 
@@ -23,7 +23,7 @@ def row(site: str, verdict: str = "llm", **more: Any) -> SiteState:
 def test_bands_of_ranks_stand_in_the_order_of_ranks() -> None:
     """Bands of ranks are sorted by rank (1-3, 4-10, 11-20), other groups by name."""
     rows = [row(f"s{rank}", "human", best_rank=rank) for rank in (60, 50, 21, 20, 11, 10, 4, 3, 1, 0)]
-    found = grouped(rows, by_rank_band)
+    found = grouped(rows, group_key("rank", {}, rows))
     assert {band: len(sites) for band, sites in found.items()} == {
         "1-3": 2, "4-10": 2, "11-20": 2, "21-50": 2, "51+": 1, "unknown": 1,
     }  # fmt: skip

@@ -13,6 +13,7 @@ from farmwatch.share.words import line_fields
 from scoring.estimate.remarks import RemarkKind
 from scoring.rates.cuts import Cut
 from scoring.rates.groups import SPLITS
+from scoring.rates.results import RESULT_SPLITS
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import EstimateLine, rate_of
 from scoring.rates.split_rates import RateQuery, rate_lines
@@ -274,7 +275,7 @@ def test_mixed_sites_are_told() -> None:
 
 def test_every_split_of_the_command_is_known_here() -> None:
     """`rate --by` offers exactly the known splits."""
-    assert set(get_args(RateSplit)) == set(SPLITS)
+    assert set(get_args(RateSplit)) == set(RESULT_SPLITS)
     assert all(sum(line.sites for line in rate_lines(ROWS, RateQuery(by=split))) >= len(ROWS) for split in SPLITS)
 
 

@@ -1,0 +1,73 @@
+"""Lists of sites in the formats that browsers, resolvers and search engines block by.
+
+| format | an entry | of |
+|---|---|---|
+| ublacklist | `*://HOST/*` | uBlacklist: match patterns of web extensions, `#` comments, front matter in YAML |
+| hosts | `0.0.0.0 HOST` | the file /etc/hosts, also of Pi-hole and AdGuard Home |
+| adblock | `||HOST^` | Adblock Plus and its successors: also the hosts below; `@@||` excepts known ones |
+| searxng | `- '^HOST$'` | the plugin `hostnames` of SearXNG: a list of regular expressions in YAML |
+
+An entry is of one host name: what is not plainly one, such as an IP address, is in no list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from farmwatch.share.site_lines import ListedSite
+from farmwatch.tables.files import Blocklist
+from stream.text.wording import counted, one_line
+
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_HOST = re.compile(rf"(?=.{{4,253}}\Z)(?:{_LABEL}\.)+[a-z](?:[a-z0-9-]{{0,61}}[a-z0-9])?")
+
+
+def is_plain_host(site: str) -> bool:
+    """Whether a site is a host name with a top-level domain, and so an entry of every format."""
+    return _HOST.fullmatch(site) is not None
+
+
+def header_of(lines: Sequence[ListedSite], contact: str, warnings: Mapping[str, str], now_ms: int) -> Iterator[str]:
+    """When, what, by what, how often it errs, and whom an owner writes to; `lines` have cautious probabilities."""
+    yield f"{datetime.fromtimestamp(now_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC, farmwatch {version('farmwatch')}"
+    false = sum(1 - (line.p_llm or 0) for line in lines)
+    part = f"{false:.1f} ({false / max(len(lines), 1):.2%})"
+    yield f"{counted(len(lines), 'site')}, of which {part} are expected not to be written by language models"
+    yield "Each entry is one host, judged by its articles of its newest term"
+    versions = {(line.row.ruleset, line.row.digest, line.row.detector, line.row.epoch) for line in lines}
+    for ruleset, digest, detector, epoch in sorted(versions):
+        yield f"Ruleset {ruleset} {digest}; detector {detector}; feature epoch {epoch or '-'}"
+    yield from (f"Caution: {detector}: {warning}" for detector, warning in warnings.items() if warning)
+    yield f"Owner of a site that should not be here? Write to {contact}"
+
+
+def blocklist(form: Blocklist, title: str, header: Iterable[str], hosts: Sequence[str], others: Iterable[str]) -> str:
+    """The text of a list of plain hosts; `others` are known sites that it must not block."""
+    sign = "!" if form == "adblock" else "#"
+    header = [*header, "An entry covers the hosts below it too, but for the excepted ones"] if sign == "!" else header
+    comments = [f"{sign} {one_line(line)}\n" for line in header]
+    listed = sorted(filter(is_plain_host, set(hosts)))
+    match form:
+        case "ublacklist":
+            before, entries = f"---\nname: {title}\n---\n", [f"*://{host}/*" for host in listed]
+        case "hosts":
+            before, entries = f"# {title}\n", [f"0.0.0.0 {host}" for host in listed]
+        case "adblock":
+            excepted = [f"@@||{host}^" for host in _below(listed, others)]
+            before, entries = f"[Adblock Plus 2.0]\n! Title: {title}\n", [*(f"||{host}^" for host in listed), *excepted]
+        case "searxng":
+            dotted = (host.replace(".", r"\.") for host in listed)
+            before, entries = f"# {title}\n", [f"- '^{host}$'" for host in dotted] or ["[]"]
+    return "".join((before, *comments, *(f"{entry}\n" for entry in entries)))
+
+
+def _below(listed: Iterable[str], others: Iterable[str]) -> Iterator[str]:
+    """The other hosts that lie below a listed one."""
+    names = set(listed)
+    for host in sorted(set(filter(is_plain_host, others)) - names):
+        parts = host.split(".")
+        if any(".".join(parts[first:]) in names for first in range(1, len(parts) - 1)):
+            yield host

@@ -1,0 +1,90 @@
+"""`farmwatch crawl key`: the key, the directory for the site, and what shows nothing of the key."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stream.text.user_errors import Exit
+from tests.support.front_door import Ran, Runner
+from tests.support.web.signed import verified_directory
+
+CONTACT = ("--set", "crawl.contact=https://crawler.example/about")
+NAME = "http-message-signatures-directory"
+
+
+def _headers(ran: Ran) -> dict[str, str]:
+    return dict(line.split(": ", 1) for line in ran.out.splitlines())
+
+
+def test_a_key_and_its_directory_are_made(farmwatch: Runner, tmp_path: Path) -> None:
+    """The file to serve verifies under the printed headers, as the file for nginx has; the key can be set."""
+    ran = farmwatch("crawl", "key", "visitor.pem", *CONTACT)
+    assert ran.code == Exit.OK and "visitor.pem" in ran.err
+    assert f"https://crawler.example/.well-known/{NAME}" in ran.err
+    body, headers = (tmp_path / ".well-known" / NAME).read_bytes(), _headers(ran)
+    assert verified_directory("crawler.example", headers, body, json.loads(body)["keys"], "sig1")
+    nginx = (tmp_path / ".well-known" / f"{NAME}.nginx").read_text()
+    assert all(value in nginx for value in headers.values())
+    assert farmwatch("doctor", "config", *CONTACT, "--set", "crawl.signature.key=visitor.pem").code == Exit.OK
+
+
+def test_a_key_is_kept_and_joined_by_another(farmwatch: Runner, tmp_path: Path) -> None:
+    """A second run renews the directory of the same key; a new key is added beside the old one."""
+    farmwatch("crawl", "key", "old.pem", *CONTACT)
+    before = (tmp_path / "old.pem").read_bytes(), (tmp_path / ".well-known" / NAME).read_bytes()
+    assert farmwatch("crawl", "key", "old.pem", *CONTACT).code == Exit.OK
+    assert ((tmp_path / "old.pem").read_bytes(), (tmp_path / ".well-known" / NAME).read_bytes()) == before
+    ran = farmwatch("crawl", "key", "new.pem", "old.pem", "--out", "site", *CONTACT)
+    body = (tmp_path / "site" / NAME).read_bytes()
+    keys = json.loads(body)["keys"]
+    assert len(keys) == 2 and keys[1] == json.loads(before[1])["keys"][0]
+    for label in ("sig1", "sig2"):
+        assert verified_directory("crawler.example", _headers(ran), body, keys, label)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("visitor.pem", "--set", "crawl.contact=a@b.example"), Exit.USAGE),
+        (("visitor.pem",), Exit.USAGE),
+        (("visitor.pem", "nowhere.pem", *CONTACT), Exit.USAGE),
+        (("nowhere/visitor.pem", *CONTACT), Exit.UNAVAILABLE),
+    ],
+    ids=["mail address", "no contact", "no other key", "no folder"],
+)
+def test_what_cannot_be_made_is_told(farmwatch: Runner, tmp_path: Path, arguments: tuple[str, ...], code: Exit) -> None:
+    """One line, and no directory."""
+    ran = farmwatch("crawl", "key", *arguments)
+    assert ran.code == code and ran.err.strip() and not (tmp_path / ".well-known").exists()
+
+
+def test_nothing_shows_the_key(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """Not the settings, the doctor or a backup, even if the key lies in the folder of the log."""
+    folder = Path(finished.removeprefix("sqlite:"))
+    file = folder / "visitor.pem"
+    farmwatch("crawl", "key", str(file), *CONTACT)
+    secret = file.read_text().splitlines()[1]
+    options = (*CONTACT, "--set", f"crawl.signature.key={file}", "--log", finished)
+    for command in (("doctor", "config"), ("doctor", "--deploy"), ("crawl", "--dry-run"), ("log", "backup", "kept")):
+        ran = farmwatch(*command, *options)
+        assert secret not in ran.out + ran.err, command
+    made = [path for path in (tmp_path / "kept").rglob("*") if path.is_file()]
+    assert made
+    assert not any(secret.encode() in path.read_bytes() or path.name == file.name for path in made)
+
+
+def test_a_key_in_place_of_its_file_is_not_repeated(farmwatch: Runner) -> None:
+    """The configuration is refused without the text."""
+    ran = farmwatch("doctor", "config", "--set", "crawl.signature.key=-----BEGIN PRIVATE KEY-----s3cr3t")
+    assert ran.code == Exit.USAGE and "crawl.signature" in ran.err and "s3cr3t" not in ran.out + ran.err
+
+
+def test_a_key_that_others_may_read_fails_the_doctor(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """The check of the crawl names the file and the command that closes it."""
+    farmwatch("crawl", "key", "visitor.pem", *CONTACT)
+    (tmp_path / "visitor.pem").chmod(0o644)
+    ran = farmwatch("doctor", *CONTACT, "--set", "crawl.signature.key=visitor.pem", "--log", finished)
+    assert ran.code == Exit.PROBLEM and "chmod go= visitor.pem" in ran.out
