@@ -50,13 +50,13 @@ def main() -> None:
         if "." in host:
             pages += 1
             signals[host].update(signals_of(of, url))
-    rows = [SiteState(id=site, site=site, signals=dict(sorted(of.items()))) for site, of in sorted(signals.items())]
+    rows = [SiteState(id=site, site=site, signals=dict(pages_of)) for site, pages_of in sorted(signals.items())]
     operators = find_site_operators(rows)
-    groups = [of for of in operator_groups({}, operators) if of.domains > 1]
+    groups = [group for group in operator_groups({}, operators) if group.domains > 1]
     print(f"{pages} pages, {len(rows)} sites, {len({registrable_domain(row.site) for row in rows})} domains")
-    print(f"{len(groups)} operators of several domains, of {sum(of.domains for of in groups)} domains")
-    for of in sorted(groups, key=lambda of: -of.domains)[: argument(1, 40)]:
-        print(f"{of.domains} domains: {', '.join(of.names)}: {', '.join(of.ids)}")
+    print(f"{len(groups)} operators of several domains, of {sum(group.domains for group in groups)} domains")
+    for group in sorted(groups, key=lambda group: -group.domains)[: argument(1, 40)]:
+        print(f"{group.domains} domains: {', '.join(group.names)}: {', '.join(group.ids)}")
     for site, of_site in operators.items():
         for container, names in of_site.possible.items():
             print(f"possible: {site} with {', '.join(names)}: {container}")
