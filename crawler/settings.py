@@ -13,6 +13,7 @@ from stream.text.ranges import PositiveCount, PositiveSeconds, Seconds, SizeByte
 _NAME = re.compile(r"[A-Za-z][A-Za-z_-]{0,62}")  # a product token by RFC 9309 section 2.2.1
 _CONTACT = re.compile(r"(https?://[^\s()]+\.[^\s()]+|[^\s()@]+@[^\s()@]+\.[^\s()@]+)")
 _ORIGIN = re.compile(r"https://[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::[0-9]{1,5})?(?![^/?#])")
+_PROXY = re.compile(r"http://(?:[^\s/?#@:]+(?::[^\s/?#@]*)?@)?(?:[A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}/?")
 _BODY_CAP_BYTES = 3 * 1024 * 1024  # below the log's cap of a record, even if zstd saves nothing
 SLOW_S = 120.0  # a site with a longer Crawl-delay is in the slow lane
 _REQUESTS_PER_ROBOTS = 4  # that a robots.txt is valid for at least: else a slow site is asked for nothing else
@@ -85,6 +86,8 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Requests in flight in this process."""
     body_bytes: Annotated[int, msgspec.Meta(ge=1, le=_BODY_CAP_BYTES)] = 2 * 1024 * 1024
     """Inflated bytes kept of a page; more is cut off and flagged."""
+    proxy: str = ""
+    """HTTP proxy of all requests to sites: http://HOST:PORT or http://USER:PASSWORD@HOST:PORT; empty: none."""
     nameservers: list[str] = []
     """Address or address:port of each; empty: those of the system."""
 
@@ -138,6 +141,8 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             raise BadCrawlSettings(f"crawl.name is {self.name!r}: use letters, '_' and '-' only")
         if self.signature.key and self.contact:
             _ = self.signature_agent
+        if self.proxy and not _PROXY.fullmatch(self.proxy):  # not repeated: it may hold a password
+            raise BadCrawlSettings("crawl.proxy is no http://HOST:PORT or http://USER:PASSWORD@HOST:PORT")
         if self.resolve_to and not self.allow_private:
             raise BadCrawlSettings("crawl.resolve_to is for tests: it needs crawl.allow_private = true")
         try:

@@ -48,13 +48,18 @@ def is_public(address: str) -> bool:
     return parsed.is_global and not parsed.is_multicast and not parsed.is_reserved
 
 
+def is_permitted(address: str, allowed: frozenset[str] | None) -> bool:
+    """Whether an address is public, or one of the `allowed` ones if there are any; None: all are."""
+    return allowed is None or (address in allowed if allowed else is_public(address))
+
+
 def guarded_sockets(allowed: frozenset[str] | None = frozenset()) -> SocketFactory:
     """Sockets to public addresses only, or to the `allowed` ones (None: all); others raise PrivateAddress."""
 
     def make(info: Any) -> socket.socket:
         family, kind, protocol, _, target = info
         address = target[0]
-        if allowed is not None and (address not in allowed if allowed else not is_public(address)):
+        if not is_permitted(address, allowed):
             raise PrivateAddress(f"{address} {_MARK}")
         return socket.socket(family, kind, protocol)
 

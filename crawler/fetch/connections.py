@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import aiohttp
 import structlog
@@ -26,9 +26,11 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 
-from crawler.fetch.address_guard import FixedResolver, guarded_sockets, resolved
-from crawler.fetch.context import FetchContext
+from crawler.errors import PrivateAddress
+from crawler.fetch.address_guard import FixedResolver, guarded_sockets, is_permitted, resolved
+from crawler.fetch.context import STARVED, FetchContext
 from crawler.fetch.dns_cache import DnsCache
+from crawler.fetch.proxy import Proxy, ProxyFailed
 from crawler.settings import CrawlSettings
 from crawler.signing.request_signer import RequestSigner
 from crawler.signing.signing_key import read_key
@@ -37,6 +39,7 @@ from crawler.web.response_head import HEAD_CAP_BYTES, begins_head, head_end, is_
 
 _DEAD_S = 600.0  # an unreachable address comes last for this time
 _DEAD_HELD = 4096  # such addresses remembered
+_WANTS_CREDENTIALS = 407
 _LINE_BYTES = 64 * 1024  # of a status line, and of a header with its name
 _HEADERS = 256  # of a response; more end it
 _INTERIM = 20  # heads (1xx) before that of a response; more end it
@@ -66,6 +69,7 @@ class Connections(AbstractResolver):
         # These addresses and nothing else: this also applies to IP literals in URLs
         self._allowed = fixed.addresses if fixed else None if settings.allow_private else frozenset[str]()
         self._resolver = fixed or resolver or DnsCache(settings, clock)
+        self._proxy = Proxy(settings.proxy) if settings.proxy else None
         self._pins: dict[str, Sequence[ResolveResult]] = {}  # by host
         self._dead: OrderedDict[str, float] = OrderedDict()
         self._connector: _Connector | None = None
@@ -90,7 +94,7 @@ class Connections(AbstractResolver):
         self._connector = _Connector(
             limit=0,  # the gate bounds them
             use_dns_cache=False,
-            socket_factory=guarded_sockets(self._allowed),
+            socket_factory=self._proxy.make_socket if self._proxy else guarded_sockets(self._allowed),
             resolver=self,
             keepalive_timeout=max(15.0, 2 * settings.delay_s),
         )
@@ -114,13 +118,14 @@ class Connections(AbstractResolver):
 
         It goes to one of the pins of `context`. `on_connect` is awaited between a new connection and the request. This
         does the steps of aiohttp's session without retries, cookies and timers: one timer watches all responses. Raises
-        as aiohttp does, and TimeoutError.
+        as aiohttp does, TimeoutError, and ProxyFailed.
         """
         assert self._connector is not None, "use `async with`"
         headers = [*self._headers, *conditions.items()]
         if self._signer is not None:
             headers += self._signer.headers(url.host_port_subcomponent or "")
-        request = aiohttp.ClientRequest("GET", url, headers=headers, loop=self._loop)
+        by = {"proxy": self._proxy.url, "proxy_headers": self._proxy.headers} if self._proxy else {}
+        request = aiohttp.ClientRequest("GET", url, headers=headers, loop=self._loop, **by)  # type: ignore[arg-type]
         began = self._loop.time()
         host = url.raw_host or ""
         self._pins[host] = context.pins
@@ -134,7 +139,7 @@ class Connections(AbstractResolver):
             context.kept = wire.address is not None
             if wire.address is None:
                 peer = wire.transport.get_extra_info("peername") if wire.transport is not None else None
-                wire.address = str(peer[0]) if peer else ""
+                wire.address = str(peer[0]) if peer and self._proxy is None else ""  # a proxy does not tell it
             context.address = wire.address
             left_s = self._settings.total_timeout_s
             if not context.kept:
@@ -171,13 +176,15 @@ class Connections(AbstractResolver):
         self._watch = self._loop.call_later(self._watch_s, self._check_timeouts) if self._under_way else None
 
     async def find(self, host: str, port: int) -> list[ResolveResult]:
-        """The addresses that a request to the host may use: at most one of each family. Raises OSError."""
-        literal = host.strip("[]")
-        if literal[-1:].isdigit() or ":" in literal:  # otherwise it is a name, as most are
-            with contextlib.suppress(ValueError):
-                ipaddress.ip_address(literal)
-                return [resolved(host, literal, port)]
-        results = await self._resolver.resolve(host, port, socket.AF_UNSPEC)
+        """The addresses that a request to the host may use: at most one of each family.
+
+        A proxy chooses among all that it finds itself, so with one all must be public. Raises OSError, PrivateAddress.
+        """
+        results = await self._find(host, port)
+        if self._proxy is not None:
+            for result in results:
+                if not is_permitted(result["host"], self._allowed):
+                    raise PrivateAddress(f"{result['host']} is not a public address")
         if len(results) == 1:
             return results
         if self._dead:
@@ -188,18 +195,30 @@ class Connections(AbstractResolver):
             chosen.setdefault(result["family"], result)
         return list(chosen.values())
 
+    async def _find(self, host: str, port: int) -> list[ResolveResult]:
+        literal = host.strip("[]")
+        if literal[-1:].isdigit() or ":" in literal:  # otherwise it is a name, as most are
+            with contextlib.suppress(ValueError):
+                ipaddress.ip_address(literal)
+                return [resolved(host, literal, port)]
+        return await self._resolver.resolve(host, port, socket.AF_UNSPEC)
+
     async def resolve(
         self,
         host: str,
-        port: int = 0,  # noqa: ARG002  # pins have one
+        port: int = 0,  # pins have one
         family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002  # and one of each family
     ) -> list[ResolveResult]:
+        if self._proxy is not None:
+            return await self._proxy.find(port)
         if host not in self._pins:
             raise OSError(f"no address is pinned for {host}")
         return list(self._pins[host])
 
     def failed(self, addresses: Sequence[str]) -> None:
         """None of these addresses accepted a connection: prefer the host's other addresses for a while."""
+        if self._proxy is not None:  # it was not we who tried
+            return
         until = self._clock() + _DEAD_S
         for address in addresses:
             self._dead[address] = until
@@ -287,6 +306,27 @@ class _Connector(aiohttp.TCPConnector):
     def __init__(self, **options: object) -> None:
         super().__init__(**options)  # type: ignore[arg-type]
         self._factory = cast("partial[ResponseHandler]", partial(_Wire, loop=self._loop))
+
+    async def _create_direct_connection(
+        self, *given: Any, client_error: type[Exception] = aiohttp.ClientConnectorError, **named: Any
+    ) -> tuple[asyncio.Transport, ResponseHandler]:
+        """As aiohttp's, but a proxy that is not reached is no failure of the site that was asked through it."""
+        try:
+            return await super()._create_direct_connection(*given, client_error=client_error, **named)
+        except (aiohttp.ClientError, OSError) as error:  # TimeoutError included
+            if client_error is aiohttp.ClientProxyConnectionError and getattr(error, "errno", None) not in STARVED:
+                raise ProxyFailed from None
+            raise
+
+    async def _create_proxy_connection(
+        self, *given: Any, **named: Any
+    ) -> tuple[asyncio.BaseTransport, ResponseHandler]:
+        try:
+            return await super()._create_proxy_connection(*given, **named)
+        except aiohttp.ClientHttpProxyError as error:
+            if error.status == _WANTS_CREDENTIALS:
+                raise ProxyFailed from None
+            raise aiohttp.ClientConnectionError("the proxy does not reach the site") from None
 
     def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
         """As aiohttp's. Since a host keeps one connection, the hosts are counted."""

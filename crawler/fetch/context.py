@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,9 @@ from aiohttp.abc import ResolveResult
 
 from crawler.fetch.jobs import FetchResult
 from stream.schema.vocabulary import FetchOutcome
+
+# Shortages of this machine: file descriptors, buffers, memory, ports
+STARVED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
 
 
 @dataclass(eq=False)

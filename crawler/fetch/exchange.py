@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import ssl
 from collections.abc import Awaitable, Callable
 
@@ -13,7 +12,7 @@ import yarl
 
 from crawler.fetch.address_guard import is_guard_error
 from crawler.fetch.connections import Connections
-from crawler.fetch.context import FetchContext, FetchEnded, NoSocketLeft, StaleConnection
+from crawler.fetch.context import STARVED, FetchContext, FetchEnded, NoSocketLeft, StaleConnection
 from crawler.fetch.jobs import Capture, FetchRequest, RequestKind
 from crawler.fetch.page_checks import ERROR_CAP_BYTES, may_say_more
 from crawler.fetch.response_headers import clean, kept_headers
@@ -33,8 +32,6 @@ TDMREP_CAP_BYTES = 64 * 1024
 _ERROR_S = 2.0  # seconds that such a body may take
 _SENT_SLACK = 64 * 1024  # of headers and framing: a body on the wire is no larger than inflated
 
-# Shortages of this machine: file descriptors, buffers, memory, ports
-STARVED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
 # OpenSSL's X509_V_ERR_ numbers (x509_vfy.h) in our words
 _TLS_REASONS = {9: "tls_expired", 10: "tls_expired", 62: "tls_name", 64: "tls_name"}
 _TLS_UNTRUSTED = frozenset({2, 18, 19, 20, 21, 24, 26, 27, 28})
@@ -67,7 +64,7 @@ class Exchange:
         return yarl.URL(url, encoded=True)
 
     async def make(self, context: FetchContext, request: FetchRequest, url: yarl.URL, on_connect: OnConnect) -> None:
-        """Send a request and read its response. Raises FetchEnded, StaleConnection, NoSocketLeft."""
+        """Send a request and read its response. Raises FetchEnded, StaleConnection, NoSocketLeft, ProxyFailed."""
         tape = _Tape() if self._tap is not None else None
         try:
             await self._send(context, request, url, on_connect, tape)
@@ -219,7 +216,11 @@ class _Tape:
             via="" if context.final_url == job.url else job.url,
             started_ms=context.sent_ms,
             address=context.address,
-            request_headers=[(name.encode(), value.encode("utf-8", "replace")) for name, value in sent.items()],
+            request_headers=[
+                (name.encode(), value.encode("utf-8", "replace"))
+                for name, value in sent.items()
+                if name != "Proxy-Authorization"
+            ],
             version=f"HTTP/{version.major}.{version.minor}" if version is not None else "HTTP/1.1",
             status=response.status,
             reason=clean(response.reason or "", 200),

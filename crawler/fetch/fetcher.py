@@ -22,13 +22,14 @@ import structlog
 import zstandard
 from aiohttp.abc import AbstractResolver
 
-from crawler.errors import UnresolvedHost, UnusableUrl
+from crawler.errors import PrivateAddress, UnresolvedHost, UnusableUrl
 from crawler.fetch.connections import Connections
-from crawler.fetch.context import FetchContext, FetchEnded, NoSocketLeft, StaleConnection
-from crawler.fetch.exchange import REDIRECTS, STARVED, Exchange, Tap
+from crawler.fetch.context import STARVED, FetchContext, FetchEnded, NoSocketLeft, StaleConnection
+from crawler.fetch.exchange import REDIRECTS, Exchange, Tap
 from crawler.fetch.gate import GateClosed, HostGate, Turn
 from crawler.fetch.jobs import REDIRECTED, FetchRequest, FetchResult, Job, RequestKind
 from crawler.fetch.page_checks import check_page, is_obeyed_no, is_passing
+from crawler.fetch.proxy import ProxyFailed
 from crawler.fetch.response_headers import retry_after_s
 from crawler.robots.opt_outs import opt_outs
 from crawler.robots.rules import ROBOTS_REDIRECTS, RobotsAnswer, RobotsRules, RobotsShelf, meaning_of
@@ -76,6 +77,7 @@ class Fetcher:
         self._excludes = excludes
         self._inspector = inspector
         self.waiting = 0  # jobs that wait between two requests; any thread may read it
+        self._is_proxy_down = False  # so that it is logged once
         self._waiting_long = 0  # of these, jobs of the slow lane: they block no others
         self._packer = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)  # costs more to make than to use; for one thread
         self._connections = Connections(settings, resolver)
@@ -234,8 +236,11 @@ class Fetcher:
             started = time.monotonic()
             try:
                 await self._exchange.make(context, request, url, partial(self._sent, turn, context, host))
+                self._is_proxy_down = False
             except NoSocketLeft:
                 raise self._on_no_socket(context) from None
+            except ProxyFailed:
+                raise self._on_proxy_failed(context) from None
             except FetchEnded:
                 if not context.address:
                     self._connections.failed(addresses)
@@ -281,10 +286,20 @@ class Fetcher:
     def _on_no_socket(self, context: FetchContext) -> FetchEnded:
         """This machine has no socket left: a job without a request so far comes again later."""
         _log.warning("no_socket_left", mend="raise the limit of open files (ulimit -n), or lower crawl.max_in_flight")
+        return self._put_off(context, _STARVED_MS)
+
+    def _on_proxy_failed(self, context: FetchContext) -> FetchEnded:
+        """The proxy is down, for all sites: none is blamed, and the job comes again later."""
+        if not self._is_proxy_down:
+            self._is_proxy_down = True
+            _log.warning("proxy_failed", mend="check crawl.proxy: its host, port and password; no site is given up")
+        return self._put_off(context, int(self._settings.retry_s * 1000))
+
+    def _put_off(self, context: FetchContext, wait_ms: int) -> FetchEnded:
         if len(context.requests) > 1:
             return FetchEnded(FetchOutcome.FAILED, "busy", transient=True)
         context.requests.clear()
-        return FetchEnded(FetchOutcome.DEFERRED, not_before_ms=int(self._clock() * 1000) + _STARVED_MS)
+        return FetchEnded(FetchOutcome.DEFERRED, not_before_ms=int(self._clock() * 1000) + wait_ms)
 
     async def _resolve(self, context: FetchContext, request: FetchRequest, host: str, port: int) -> None:
         """Pin the addresses of a host; without one, the request has failed. Raises FetchEnded."""
@@ -292,6 +307,8 @@ class Fetcher:
             context.pins = await self._connections.find(host, port)
         except OSError as error:
             context.requests.append(request)
+            if isinstance(error, PrivateAddress):
+                raise FetchEnded(FetchOutcome.REFUSED, "private_address") from None
             if error.errno in STARVED:
                 raise self._on_no_socket(context) from None
             reason = error.reason if isinstance(error, UnresolvedHost) else "dns"

@@ -267,8 +267,8 @@ def encode(value: Any) -> Any:
 def masked(setting: Setting, value: Any) -> Any:
     """A value with its secrets masked.
 
-    Masked are secrets, table entries whose name is that of a secret, headers, the prefix of a key, and the values in
-    the query of a URL, where keys are written by mistake.
+    Masked are secrets, table entries whose name is that of a secret, headers, the prefix of a key, the user of a proxy,
+    and the values in the query of a URL, where keys are written by mistake.
     """
     if setting.secret:
         return MASK if value else encode(value)
@@ -283,6 +283,8 @@ def _without_secrets(name: str, plain: Any) -> Any:
         }
     if isinstance(plain, str) and name == "key_prefix":
         return MASK if plain else plain
+    if isinstance(plain, str) and name == "proxy" and "@" in plain:
+        return f"http://{MASK}@{plain.rpartition('@')[2]}"
     if isinstance(plain, str) and name == "url":
 
         def hidden(match: re.Match[str]) -> str:

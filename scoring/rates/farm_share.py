@@ -82,7 +82,7 @@ def farm_share(
     """
     scored = [row for row in rows if row.scored]
     if not scored or llm.share is None:
-        return msgspec.structs.replace(llm, low=None if llm.low is None else 0.0, look_low=None), []
+        return msgspec.structs.replace(llm, **({} if llm.low is None else {"low": 0.0, "look_low": 0.0})), []
     if reasons := signs.unknown(scored):
         remarks = Remark(RemarkKind.NO_SHARE), *reasons
         return DirectShare(method=ShareState.UNKNOWN_SIGNS, scored_sites=len(scored), remarks=remarks), []

@@ -169,7 +169,7 @@ def _line(group: str, of_group: Members, whole: _Whole, query: RateQuery) -> Rat
     correction, members = whole.correction, of_group.rows
     farms: list[FarmShare] = []
     if query.definition == FARM:
-        signs = FarmSigns.of(members, query.sitemaps)
+        signs = FarmSigns.of([*whole.members.rows, *members], query.sitemaps)  # windows have rows of other epochs
 
         def part_of_farms(rows: Sequence[SiteState]) -> tuple[DirectShare, Fit | None]:
             return _share(Members(rows), whole, query)

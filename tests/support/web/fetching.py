@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from aiohttp.abc import AbstractResolver
+from aiohttp.abc import AbstractResolver, ResolveResult
 
+from crawler.fetch.address_guard import resolved
 from crawler.fetch.exchange import Tap
 from crawler.fetch.fetcher import Fetcher
 from crawler.fetch.jobs import FetchResult, Job, RequestKind
@@ -21,6 +22,21 @@ RULES = RobotsRules(b"User-agent: *\nDisallow: /private", "farmwatch")
 HTML = {"Content-Type": "text/html"}
 
 Server = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+class FixedDns(AbstractResolver):
+    """DNS that has the same addresses for every name."""
+
+    def __init__(self, *addresses: str) -> None:
+        self.addresses = addresses
+        self.asked = 0
+
+    async def resolve(self, host: str, port: int = 0, family: int = 0) -> list[ResolveResult]:
+        self.asked += 1
+        return [resolved(host, address, port) for address in self.addresses]
+
+    async def close(self) -> None:
+        """Nothing to close."""
 
 
 def job_for(url: str, kind: RequestKind = RequestKind.PAGE, delay_s: float = 0.01, site: str = "", **more: str) -> Job:

@@ -12,12 +12,10 @@ from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from structlog.testing import capture_logs
 
-from crawler.fetch.address_guard import resolved
 from crawler.fetch.connections import Connections, room_for
 from crawler.fetch.fetcher import Fetcher
 from crawler.fetch.jobs import FetchResult
@@ -25,28 +23,13 @@ from crawler.fetch.thread import ClaimResult, FetchThread
 from crawler.settings import CrawlSettings
 from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.crawl_driver import settings_for
-from tests.support.web.fetching import fetch, fetch_all, job_for
+from tests.support.web.fetching import FixedDns, fetch, fetch_all, job_for
 from tests.support.web.loopback import Web, page, redirect
 from tests.support.web.loopback_dns import A, LoopbackDns, Zone
 
 pytestmark = pytest.mark.slow
 
 PUBLIC = ("aiohttp.abc", "aiohttp.http", "aiohttp.typedefs", "aiohttp.web")
-
-
-class FixedDns(AbstractResolver):
-    """DNS that has the same addresses for every name."""
-
-    def __init__(self, *addresses: str) -> None:
-        self.addresses = addresses
-        self.asked = 0
-
-    async def resolve(self, host: str, port: int = 0, family: int = 0) -> list[ResolveResult]:
-        self.asked += 1
-        return [resolved(host, address, port) for address in self.addresses]
-
-    async def close(self) -> None:
-        """Nothing to close."""
 
 
 def open_settings(**changes: Any) -> CrawlSettings:
@@ -150,7 +133,9 @@ INTERNALS: list[tuple[Callable[..., object], set[str]]] = [
     (ResponseHandler.set_exception, {"exc"}),
     (aiohttp.TCPConnector.connect, {"req", "traces", "timeout"}),
     (aiohttp.TCPConnector._release, {"key", "protocol", "should_close"}),
-    (aiohttp.ClientRequest.__init__, {"method", "url", "headers", "loop"}),
+    (aiohttp.ClientRequest.__init__, {"method", "url", "headers", "loop", "proxy", "proxy_headers"}),
+    (aiohttp.TCPConnector._create_direct_connection, {"req", "traces", "timeout", "client_error"}),
+    (aiohttp.TCPConnector._create_proxy_connection, {"req", "traces", "timeout"}),
     (aiohttp.ClientRequest.send, {"conn"}),
     (aiohttp.ClientResponse.start, {"connection"}),
     (aiohttp.connector.Connection.add_callback, {"callback"}),

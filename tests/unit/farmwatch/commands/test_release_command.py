@@ -106,7 +106,8 @@ def test_the_bundle_is_whole_and_holds_no_text(world: CutoverWorld, farmwatch: R
     live = find_run(Control(world.log), "live")
     path = f'\n[models]  # stored with the ruleset\n"a.ngrams" = "{tmp_path}/a.ngrams"\n'
     put_rows(world.log, rulesets=[(live.digest, Control(world.log).ruleset_text(live) + path)])
-    farmwatch("log", "release", "bundle", "--log", world.config.log.url, *NUMBERS)
+    secrets = ["--set", "crawl.signature.key=visitor.pem", "--set", "crawl.proxy=http://ann:hush@127.0.0.1:3128"]
+    farmwatch("log", "release", "bundle", "--log", world.config.log.url, *NUMBERS, *secrets)
     bundle = tmp_path / "bundle"
     assert {file.name for file in bundle.iterdir()} == FILES
     subprocess.run(["sha256sum", "--quiet", "-c", SUMS], cwd=bundle, check=True)
@@ -122,6 +123,7 @@ def test_the_bundle_is_whole_and_holds_no_text(world: CutoverWorld, farmwatch: R
     assert "[rules." in (bundle / "ruleset.toml").read_text()
     everything = "".join(file.read_text() for file in bundle.iterdir())
     assert str(tmp_path) not in everything
+    assert "visitor.pem" not in everything and "hush" not in everything
 
 
 def test_verdicts_that_retention_took_are_said(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:

@@ -282,6 +282,15 @@ def test_no_key_of_a_search_is_shown(tmp_path: Path) -> None:
     assert "hush" not in str(rows)
 
 
+@pytest.mark.parametrize("user", ["ann:hush", "hush", "ann:h@hush", "ann:h/hush"])
+def test_the_user_of_a_proxy_is_masked(user: str) -> None:
+    """The address is shown without user and password."""
+    rows = {
+        path: value for path, value, _ in setting_rows(load(None, [f"crawl.proxy=http://{user}@127.0.0.1:3128"], {}))
+    }
+    assert rows["crawl.proxy"] == f"http://{MASK}@127.0.0.1:3128"
+
+
 def test_an_entry_of_a_table_cannot_be_a_flag() -> None:
     """The error for a flag that names an entry of a table names the table, which --set takes whole."""
     with pytest.raises(ConfigError, match=r"did you mean search.json_http"):

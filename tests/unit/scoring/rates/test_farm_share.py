@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from scoring.estimate.definitions import FARM
 from scoring.estimate.remarks import RemarkKind
@@ -18,13 +19,18 @@ ADS, NONE = {"ads:adsense": 3, "cms:wordpress": 4}, {"cms:wordpress": 4}
 CLEAR = {"llm": (10, 9), "human": (10, 0)}
 
 
-def line_of(rows: list[SiteState], sitemaps: dict[str, int], **more: str) -> RateLine:
-    """The line of farms, where sites list so many article URLs; of the others no sitemap is known."""
+def lines_of(rows: list[SiteState], sitemaps: dict[str, int], by: str = "") -> list[RateLine]:
+    """The lines of farms, where sites list so many article URLs; of the others no sitemap is known."""
     known = {
         site: Sitemaps(id=site, site=site, urls=urls, files_read=1, files_listed=1, months={})
         for site, urls in sitemaps.items()
     }
-    line, *_ = rate_lines(rows, RateQuery(definition=FARM, sitemaps=known, **more))  # type: ignore[arg-type]
+    return rate_lines(rows, RateQuery(definition=FARM, sitemaps=known, by=by))
+
+
+def line_of(rows: list[SiteState], sitemaps: dict[str, int]) -> RateLine:
+    """The line of all sites."""
+    (line,) = lines_of(rows, sitemaps)
     return line
 
 
@@ -58,9 +64,7 @@ def test_monetisation_is_no_evidence_of_the_writer() -> None:
     """With ads on other sites, the probability of an LLM site is the same, and so is the share of LLM sites."""
     rows, sitemaps = web()
     (before,) = rate_lines(rows, RateQuery(sitemaps={}))
-    swapped = [
-        row.__class__(**{**{f: getattr(row, f) for f in row.__struct_fields__}, "signals": NONE}) for row in rows
-    ]
+    swapped = [replace(row, signals=NONE) for row in rows]
     (after,) = rate_lines(swapped, RateQuery(sitemaps={}))
     assert before == after
     assert line_of(swapped, sitemaps).share == 0
@@ -76,6 +80,16 @@ def test_no_share_of_farms_where_a_sign_is_unknown_of_all(
     line = line_of(sites("llm", 20, "farm", signals) + sites("human", 40, "diary", signals), urls)
     assert (line.share, line.method) == (None, ShareState.UNKNOWN_SIGNS)
     assert reason in kinds(line.remarks)
+
+
+def test_a_group_without_any_signal_is_known_to_be_not_monetised() -> None:
+    """Whether signals were measured is known from all sites: a group of sites without one has a share of 0."""
+    rows, sitemaps = web()
+    rows = [replace(row, sources=["rest"]) for row in rows if row.site in sitemaps]
+    rows[:40] = [replace(row, signals={}, sources=["bare"]) for row in rows[:40]]
+    of = {line.group: line for line in lines_of(rows, sitemaps, by="source")}
+    assert (of["bare"].share, of["bare"].at_most) == (0, 0)
+    assert of["rest"].farms
 
 
 def test_no_share_of_farms_without_a_share_of_llm_sites() -> None:

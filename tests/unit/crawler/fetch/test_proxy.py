@@ -1,0 +1,154 @@
+"""Requests through an HTTP proxy on loopback: what it and the sites see, what is refused, and a proxy that is down."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from crawler.errors import BadCrawlSettings
+from crawler.fetch.jobs import Capture, FetchResult, RequestKind
+from crawler.settings import CrawlSettings
+from stream.schema.vocabulary import FetchOutcome
+from tests.hostile.internet import Certificates
+from tests.support.web.crawl_driver import crawl, hits_of, settings_for
+from tests.support.web.fetching import FixedDns, fetch_all, job_for
+from tests.support.web.forward_proxy import ForwardProxy
+from tests.support.web.loopback import Reply, Web, page, redirect
+from tests.support.web.signed import signature_settings, verified_request
+
+BASIC = "Basic YW5uOmhAc2g="  # ann:h@sh
+
+
+def through(proxy: ForwardProxy, **changes: object) -> CrawlSettings:
+    """Settings with the proxy, and with DNS."""
+    url = f"http://ann:h%40sh@127.0.0.1:{proxy.port}"
+    return settings_for("", resolve_to={}, proxy=url, **changes)
+
+
+def test_http_goes_through_the_proxy_by_the_whole_url(loopback: Web, tmp_path: Path) -> None:
+    """The site sees a signed request for its host; the password goes to the proxy, and into no archive."""
+    loopback.routes["a.test/x"] = page("here")
+    signature, key = signature_settings(tmp_path)
+    captured: list[Capture] = []
+    with ForwardProxy(loopback.target) as proxy:
+        settings = through(proxy, signature=signature)
+        (answer,) = fetch_all(settings, "http://a.test/x", resolver=FixedDns("192.0.2.1"), tap=captured.append)
+    assert (answer.outcome, b"here" in answer.body, answer.address) == (FetchOutcome.FETCHED, True, "")
+    assert proxy.asked == ["GET http://a.test/x HTTP/1.1"]
+    assert proxy.headers[0]["Proxy-Authorization"] == BASIC
+    (seen,) = loopback.seen
+    assert seen.host == "a.test" and verified_request("http://a.test/x", seen.headers, key.jwk)
+    sent = dict(captured[0].request_headers)
+    assert b"Proxy-Authorization" not in sent and sent[b"Host"] == b"a.test"
+
+
+def test_a_crawl_asks_for_nothing_beside_the_proxy(loopback: Web) -> None:
+    """robots.txt, redirects to the twin, sitemaps and pages all go through it, under the same rules."""
+    loopback.routes |= {
+        "a.test/robots.txt": Reply(b"User-agent: *\nDisallow: /no\n"),
+        "a.test/1": redirect("http://www.a.test/2"),
+        "www.a.test/2": page("x"),
+    }
+    with ForwardProxy(loopback.target) as proxy:
+        settings = settings_for(loopback.target, proxy=f"http://127.0.0.1:{proxy.port}")
+        pages = crawl(settings, hits_of("http://a.test/1", "http://a.test/no"))
+    assert [(each.outcome, each.reason) for each in pages if each.hits] == [("fetched", ""), ("refused", "robots")]
+    assert len(proxy.asked) == len(loopback.seen) >= 5
+
+
+def _behind_tls(context: ssl.SSLContext, *urls: str) -> tuple[list[FetchResult], list[str]]:
+    """Fetch from a server with TLS behind a proxy; also the lines that the proxy read."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.readline():
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>")
+
+    async def main() -> tuple[list[FetchResult], list[str]]:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+        with ForwardProxy(f"127.0.0.1:{server.sockets[0].getsockname()[1]}") as proxy:
+            async with server:
+                work = asyncio.to_thread(fetch_all, through(proxy), *urls, resolver=FixedDns("192.0.2.1"))
+                return await work, proxy.asked
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_https_goes_through_a_tunnel(tmp_path: Path, is_trusted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TLS is with the site, by its name and certificate; the proxy sees host and port only. A tunnel is kept."""
+    certificates = Certificates(tmp_path / "tls")
+    context = certificates.server({"a.test": "good"})
+    if is_trusted:
+        trusting = ssl.create_default_context(cafile=str(certificates.authority))
+        monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", trusting)
+    answers, asked = _behind_tls(context, "https://a.test/1", "https://a.test/2")
+    if is_trusted:
+        assert [answer.outcome for answer in answers] == [FetchOutcome.FETCHED] * 2
+        assert asked == ["CONNECT a.test:443 HTTP/1.1"]
+    else:
+        assert [(answer.reason, answer.unreachable) for answer in answers] == [("tls_untrusted", True)] * 2
+
+
+@pytest.mark.parametrize("addresses", [["10.0.0.1"], ["8.8.8.8", "127.0.0.1"], ["8.8.8.8", "fd00::1"]])
+def test_a_private_target_is_refused_before_the_proxy_is_asked(loopback: Web, addresses: list[str]) -> None:
+    """One private address of a name is enough, for the proxy chooses; a literal one is refused too."""
+    with ForwardProxy(loopback.target) as proxy:
+        settings = through(proxy, allow_private=False)
+        urls = ("http://a.test/x", "https://a.test/", f"http://127.0.0.1:{loopback.port}/", "http://[::1]/")
+        answers = fetch_all(settings, *urls, resolver=FixedDns(*addresses))
+        assert {(answer.outcome, answer.reason) for answer in answers} == {(FetchOutcome.REFUSED, "private_address")}
+        assert proxy.asked == [] and loopback.seen == []
+        (answer,) = fetch_all(settings, "http://a.test/x", resolver=FixedDns("8.8.8.8"))
+        assert answer.status == 404
+
+
+@pytest.mark.parametrize("url", ["http://a.test/", "https://a.test/"])
+def test_a_proxy_that_is_down_is_no_failure_of_a_site(url: str) -> None:
+    """The job comes again later as if it was never tried; the log says so once, without the password."""
+    settings = settings_for("", resolve_to={}, proxy="http://ann:hush@127.0.0.1:9", retry_s=30.0)
+    with capture_logs() as logs:
+        robots = job_for("http://b.test/robots.txt", RequestKind.ROBOTS)
+        answers = fetch_all(settings, url, robots, resolver=FixedDns("192.0.2.1"))
+    for answer in answers:
+        assert answer.outcome is FetchOutcome.DEFERRED and answer.requests == [] and not answer.unreachable
+        assert answer.not_before_ms - answer.started_ms >= 30_000
+    assert [entry["event"] for entry in logs] == ["proxy_failed"] and "hush" not in str(logs)
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome", "reason"), [(407, FetchOutcome.DEFERRED, ""), (502, FetchOutcome.FAILED, "connection")]
+)
+def test_what_the_proxy_says_of_a_tunnel(loopback: Web, status: int, outcome: FetchOutcome, reason: str) -> None:
+    """Wrong credentials concern all sites; a site that the proxy does not reach has failed itself."""
+    with ForwardProxy(loopback.target, refuses=status) as proxy:
+        (answer,) = fetch_all(through(proxy), "https://a.test/", resolver=FixedDns("192.0.2.1"))
+    assert (answer.outcome, answer.reason) == (outcome, reason)
+    assert answer.unreachable == answer.transient == (outcome is FetchOutcome.FAILED)
+
+
+@pytest.mark.parametrize(
+    ("proxy", "is_right"),
+    [
+        ("http://proxy.example:3128", True),
+        ("http://ann:h%40sh@[2001:db8::1]:3128/", True),
+        ("https://proxy.example:3128", False),
+        ("socks5://proxy.example:3128", False),
+        ("proxy.example:3128", False),
+        ("http://ann:hush/@proxy.example:3128", False),
+        ("http://proxy.example", False),
+    ],
+)
+def test_other_proxies_are_refused(proxy: str, is_right: bool) -> None:
+    """The error says how to write one, and repeats none of it."""
+    settings = CrawlSettings(contact="a@b.example", proxy=proxy)
+    if is_right:
+        settings.check()
+        return
+    with pytest.raises(BadCrawlSettings) as raised:
+        settings.check()
+    assert "hush" not in str(raised.value) and "crawl.proxy" in str(raised.value)
