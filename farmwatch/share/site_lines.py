@@ -18,6 +18,7 @@ from replay.runs.lookup import find_run
 from scoring.errors import BadSiteNumbers, NoSiteTest
 from scoring.estimate.definitions import SITES
 from scoring.estimate.reviewed_share import Review
+from scoring.rates.site_rates import NEEDS_SCRIPT, is_hidden_by_script
 from scoring.rates.split_rates import llm_probabilities
 from scoring.rates.terms import counted_at, is_too_old
 from scoring.sites.registry import SiteMethod, method_of_text, site_method
@@ -71,7 +72,9 @@ class ListedSite:
 
     @property
     def most_dropped_by(self) -> str:
-        """The rule that failed most of its pages; of a site without a page, why it has none."""
+        """The rule that failed most of its pages, or that they need JavaScript; of a site without a page, why."""
+        if is_hidden_by_script(self.row):
+            return NEEDS_SCRIPT
         return max(self.row.dropped_by, key=self.row.dropped_by.__getitem__, default=self.no_page)
 
     @property
@@ -114,6 +117,7 @@ SITE_COLUMNS: list[Column[ListedSite]] = [
         before_scored={"meaning": "scored texts from before ChatGPT (2022-11-30), by trusted days of publication"},
         since_scored={"meaning": "and since"},
         turn_p={**{"meaning": "how often chance would make the scores of these differ so much", "said": _turn_p_text}},
+        needs_script={"meaning": "pages that ask for JavaScript, and have no text without it"},
         signals={"meaning": "what pays for the site and what it is built with, with the number of pages"},
         pages_used={"meaning": "scored pages on which the verdict rests"},
         llr={"meaning": "their evidence, for llm above 0, for human below"},
@@ -142,7 +146,7 @@ SITE_COLUMNS: list[Column[ListedSite]] = [
         "most_dropped_by",
         "text",
         attrgetter("most_dropped_by"),
-        meaning="the rule that failed most of the site's pages, or why it has none",
+        meaning="the rule that failed most of the site's pages, that they need JavaScript, or why it has none",
     ),
     Column(
         "turned",

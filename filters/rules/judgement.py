@@ -11,11 +11,13 @@ from filters.quality.names import TextName
 from filters.rules.kinds import NOTHING, Facts, Prepared
 from filters.rules.ruleset import Fluent, Ruleset
 from filters.segments.names import OF_SITE
+from filters.structure.names import MEASURES
 from stream.schema.page_age import age_of
 from stream.schema.records import Features, RuleOutcome, Verdict
 from stream.schema.vocabulary import PageClass
 
 PASS, FAIL, UNKNOWN = "pass", "fail", "n/a"
+_SCRIPT_ONLY, _NEEDS_SCRIPT = MEASURES.index("script_only"), MEASURES.index("needs_script")
 
 
 def judge(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "live") -> Verdict:
@@ -85,8 +87,15 @@ def judge_and_text(
         age=age_of(features.dates, features.fetched_at),
         dates=features.dates,
         signals=features.signals or [],
+        needs_script=kind == PageClass.DROPPED and needs_script(features),
     )
     return verdict, text
+
+
+def needs_script(features: Features) -> bool:
+    """Whether a page asks for JavaScript, and has no main text or hardly any visible text without it."""
+    of = features.structure
+    return len(of) > _NEEDS_SCRIPT and of[_NEEDS_SCRIPT] == 1 and (of[_SCRIPT_ONLY] == 1 or not features.text)
 
 
 def _outcomes(features: Features, ruleset: Ruleset, prepared: Prepared) -> tuple[list[RuleOutcome], list[str]]:

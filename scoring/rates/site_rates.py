@@ -47,6 +47,14 @@ class SiteRate(msgspec.Struct, frozen=True, kw_only=True):
     remarks: tuple[Remark, ...]  # the first is the headline
 
 
+NEEDS_SCRIPT = "pages need JavaScript"  # why a site is not judged
+
+
+def is_hidden_by_script(row: SiteState) -> bool:
+    """Whether a site has no article because most of its pages have no text without JavaScript."""
+    return not row.articles and 2 * row.needs_script > row.pages
+
+
 def site_rate(
     verdicts: Counter[str],
     errors: ErrorCounts | None = None,

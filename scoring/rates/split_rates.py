@@ -30,7 +30,14 @@ from scoring.rates.farm_share import FarmShare, farm_share
 from scoring.rates.farm_signs import FarmSigns
 from scoring.rates.results import PARTS, Members, ResultPart, Results, part_of
 from scoring.rates.settings import RateSettings
-from scoring.rates.site_rates import EstimateLine, is_through_segments, rate_of, without_a_page
+from scoring.rates.site_rates import (
+    NEEDS_SCRIPT,
+    EstimateLine,
+    is_hidden_by_script,
+    is_through_segments,
+    rate_of,
+    without_a_page,
+)
 from scoring.rates.terms import TOO_OLD, counted_at, is_too_old
 from scoring.rates.versions import Versions, comparable
 from stream.schema.records import Sitemaps, SiteState
@@ -262,6 +269,8 @@ def _not_judged(rows: Sequence[SiteState], no_page: Mapping[str, str]) -> dict[s
             why[TOO_OLD] += 1
         elif not row.scored and not row.pages:
             why[no_page.get(row.site, "no page")] += 1
+        elif not row.scored and is_hidden_by_script(row):
+            why[NEEDS_SCRIPT] += 1
         elif not row.scored and not row.articles:
             most = max(row.dropped_by, key=row.dropped_by.__getitem__, default="")
             why["another language" if most == "language" else "no article"] += 1

@@ -24,7 +24,7 @@ _NO_TERM = -1  # of a row whose verdict is too old
 _OF_VERDICT = (
     *("verdict", "articles", "scored", "abstained", "flagged", "pages_used", "llr", "dropped_by", "mixed"),
     *("decided_at", "through_segments", "control_scored", "control_flagged", "declared_scored", "declared_flagged"),
-    *("before_scored", "before_flagged", "since_scored", "since_flagged", "turn_p", "quarters"),
+    *("before_scored", "before_flagged", "since_scored", "since_flagged", "turn_p", "quarters", "needs_script"),
 )
 _EMPTY = SiteState(id="", site="")
 _NO_VERDICT: dict[str, Any] = {name: getattr(_EMPTY, name) for name in _OF_VERDICT} | {"term": _NO_TERM}

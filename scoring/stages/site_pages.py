@@ -29,6 +29,7 @@ class JudgedPage(Record, frozen=True, kw_only=True):
     published: str
     age: str
     signals: list[str]
+    needs_script: bool
 
 
 class FirstArticle(msgspec.Struct, array_like=True, frozen=True):
@@ -55,6 +56,7 @@ class PageEntry(msgspec.Struct, array_like=True, frozen=True):
     age: str = ""  # PageAge
     published: str = ""  # trusted day of publication
     signals: list[str] = []
+    needs_script: bool = False
 
 
 class TextFlag(msgspec.Struct, array_like=True, frozen=True):

@@ -133,6 +133,7 @@ class SiteTally(msgspec.Struct, array_like=True):
                 verdict.age,
                 verdict.published,
                 verdict.signals,
+                verdict.needs_script,
             )
         else:
             entry = msgspec.structs.replace(known, evidence=evidence)
@@ -305,6 +306,7 @@ class SiteTally(msgspec.Struct, array_like=True):
             **turn_of(dated)._asdict(),
             quarters=flags_of_quarters(dated),
             signals=_signals(pages),
+            needs_script=sum(page.needs_script for page in pages if not page.article),
         )
 
 

@@ -139,6 +139,7 @@ class Verdict(Record, frozen=True, kw_only=True):
     age: str = ""  # PageAge
     dates: PageDates | None = None  # as in Features
     signals: list[str] = []  # of the page, as in Features
+    needs_script: bool = False  # it asks for JavaScript, and has no text without it
 
 
 class ScoreRequest(Record, frozen=True, kw_only=True):
@@ -223,6 +224,7 @@ class SiteState(Record, frozen=True, kw_only=True):
     turn_p: float | None = None  # of its test of a change; None: too few texts, or the flags did not change
     quarters: dict[str, list[int]] = {}  # quarter of publication, such as 2021-Q3 -> scored and flagged texts
     signals: dict[str, int] = {}  # signal -> pages with it, sorted; see `stream.schema.signals`
+    needs_script: int = 0  # pages that ask for JavaScript, and have no text without it
 
 
 class Template(Record, frozen=True, kw_only=True):

@@ -104,6 +104,7 @@ def page(
     age: str = "",
     published: str = "",
     signals: Sequence[str] = (),
+    needs_script: bool = False,
 ) -> Verdict:
     """A verdict on page `number`, fetched at `visit`, by the ruleset with the digest `rules`."""
     return Verdict(
@@ -121,6 +122,7 @@ def page(
         age=age,
         published=published,
         signals=list(signals),
+        needs_script=needs_script,
     )
 
 

@@ -99,8 +99,9 @@ TAKEN = [name for name in JudgedPage.__struct_fields__ if name not in UNREAD]
 @given(
     st.builds(
         Verdict,
-        **{name: TEXT for name in TAKEN[1:-1] if not name.endswith("_at")},
+        **{name: TEXT for name in TAKEN[1:-2] if not name.endswith("_at")},
         signals=st.lists(TEXT, max_size=2),
+        needs_script=st.booleans(),
         failed=st.lists(TEXT, max_size=2),
         rules=st.lists(OUTCOMES, max_size=2),
         fetched_at=st.integers(0, 2**50),
