@@ -77,7 +77,7 @@ class Fetcher:
         self._excludes = excludes
         self._inspector = inspector
         self.waiting = 0  # jobs that wait between two requests; any thread may read it
-        self._is_proxy_down = False  # so that it is logged once
+        self._proxy_failed_at = 0.0  # since when it fails (UTC); 0 = it does not
         self._waiting_long = 0  # of these, jobs of the slow lane: they block no others
         self._packer = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)  # costs more to make than to use; for one thread
         self._connections = Connections(settings, resolver)
@@ -236,7 +236,7 @@ class Fetcher:
             started = time.monotonic()
             try:
                 await self._exchange.make(context, request, url, partial(self._sent, turn, context, host))
-                self._is_proxy_down = False
+                self._proxy_failed_at = 0.0
             except NoSocketLeft:
                 raise self._on_no_socket(context) from None
             except ProxyFailed:
@@ -290,10 +290,12 @@ class Fetcher:
 
     def _on_proxy_failed(self, context: FetchContext) -> FetchEnded:
         """The proxy is down, for all sites: none is blamed, and the job comes again later."""
-        if not self._is_proxy_down:
-            self._is_proxy_down = True
+        settings, now = self._settings, self._clock()
+        if not self._proxy_failed_at:
+            self._proxy_failed_at = now
             _log.warning("proxy_failed", mend="check crawl.proxy: its host, port and password; no site is given up")
-        return self._put_off(context, int(self._settings.retry_s * 1000))
+        wait_s = max(settings.retry_s, (now - self._proxy_failed_at) / 4)  # ever more rarely, as without a network
+        return self._put_off(context, int(1000 * min(wait_s, settings.park_cap_s)))
 
     def _put_off(self, context: FetchContext, wait_ms: int) -> FetchEnded:
         if len(context.requests) > 1:

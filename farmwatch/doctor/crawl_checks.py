@@ -36,7 +36,8 @@ def crawl(at: Subject) -> Results:
     except BadCrawlSettings as error:
         raise ConfigError(in_full(error)) from error
     archive = f"archive in {settings.warc_folder}" if settings.warc_folder else "no archive is written"
-    yield ok(one_line(f"contact {settings.contact}; a request every {settings.delay_s:g} s a host; {archive}"))
+    signed = f"; signed as {settings.signature_agent}" if settings.signature.key else ""
+    yield ok(one_line(f"contact {settings.contact}{signed}; a request every {settings.delay_s:g} s a host; {archive}"))
 
 
 def orders(at: Subject) -> Results:

@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from crawler.errors import BadCrawlSettings
+from crawler.fetch.fetcher import Fetcher
 from crawler.fetch.jobs import Capture, FetchResult, RequestKind
 from crawler.settings import CrawlSettings
 from stream.schema.vocabulary import FetchOutcome
@@ -118,6 +119,23 @@ def test_a_proxy_that_is_down_is_no_failure_of_a_site(url: str) -> None:
         assert answer.outcome is FetchOutcome.DEFERRED and answer.requests == [] and not answer.unreachable
         assert answer.not_before_ms - answer.started_ms >= 30_000
     assert [entry["event"] for entry in logs] == ["proxy_failed"] and "hush" not in str(logs)
+
+
+def test_a_proxy_that_stays_down_is_asked_more_rarely() -> None:
+    """The wait is a quarter of the time for which it has been down, an hour at most."""
+    now = 1.8e9
+
+    async def main() -> list[float]:
+        nonlocal now
+        settings = settings_for("", resolve_to={}, proxy="http://127.0.0.1:9", retry_s=30.0)
+        waits = []
+        async with Fetcher(settings, resolver=FixedDns("192.0.2.1"), clock=lambda: now) as fetcher:
+            for passed_s in (0, 400, 100_000):
+                now += passed_s
+                waits.append((await fetcher.fetch(job_for("http://a.test/"))).not_before_ms / 1000 - now)
+        return waits
+
+    assert asyncio.run(main()) == [30, 100, 3600]
 
 
 @pytest.mark.parametrize(

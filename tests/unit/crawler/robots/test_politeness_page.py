@@ -11,6 +11,7 @@ from crawler.robots.lines import ROBOTS_CAP_BYTES
 from crawler.robots.opt_outs import forbids_mining, opt_outs
 from crawler.robots.rules import ROBOTS_REDIRECTS, RobotsRules
 from crawler.settings import CrawlSettings
+from crawler.signing.request_signer import EARLIER_S, VALID_S
 from crawler.web.sitemaps import URLS_CAP
 from tests.support.paths import ROOT
 
@@ -53,6 +54,7 @@ def test_the_caps_are_those_of_the_code() -> None:
     assert ROBOTS_REDIRECTS == 5 and "up to five redirects" in PAGE
     assert f"{URLS_CAP:,} entries" in PAGE
     assert CrawlSettings().body_bytes == 2 * 1024 * 1024 and "cut off at 2 MiB" in PAGE
+    assert EARLIER_S + VALID_S == 6 * 60 and "valid for six minutes" in PAGE
     assert CrawlSettings().refetch_fetched_s == 30 * 86_400 and "after 30 days" in PAGE
 
 

@@ -83,8 +83,10 @@ def test_a_key_in_place_of_its_file_is_not_repeated(farmwatch: Runner) -> None:
 
 
 def test_a_key_that_others_may_read_fails_the_doctor(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
-    """The check of the crawl names the file and the command that closes it."""
+    """The check of the crawl says as whom it signs, or names the file and the command that closes it."""
     farmwatch("crawl", "key", "visitor.pem", *CONTACT)
+    signed = ("--set", "crawl.signature.key=visitor.pem", "--log", finished)
+    assert "signed as https://crawler.example" in farmwatch("doctor", *CONTACT, *signed).out
     (tmp_path / "visitor.pem").chmod(0o644)
-    ran = farmwatch("doctor", *CONTACT, "--set", "crawl.signature.key=visitor.pem", "--log", finished)
+    ran = farmwatch("doctor", *CONTACT, *signed)
     assert ran.code == Exit.PROBLEM and "chmod go= visitor.pem" in ran.out
