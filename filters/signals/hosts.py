@@ -98,7 +98,13 @@ _ADS = {
     "adblade": "adblade.com",
     "revive": "revive-adserver.net",
     "yahoo": "ads.yahoo.com ad.yieldmanager.com",
-    "-": "cdn.taboola.com/libtrc/unip trc.taboola.com/actions",
+    "microsoft": "adsyndication.msn.com",
+    "overture": "ypn-js.overture.com",
+    "adsonar": "adsonar.com",
+    "blogads": "blogads.com",
+    "realmedia": "247realmedia.com/realmedia/ads",
+    "-": "cdn.taboola.com/libtrc/unip trc.taboola.com/actions ad.yieldmanager.com/pixel"
+    " googlesyndication.com/pagead/js/google_top_exp",
 }
 _AFFILIATE = {
     "amazon": "amzn.to z-na.amazon-adsystem.com ws-na.amazon-adsystem.com ws-eu.amazon-adsystem.com"
@@ -147,6 +153,7 @@ _AFFILIATE = {
     "hotmart": "go.hotmart.com",
     "geniuslink": "geni.us georiot.com",
     "lasso": "lasso.link",
+    "tracdelight": "tracdelight.io tracdelight.com",
     "bluehost": "bluehost.com/track",
     "hostgator": "partners.hostgator.com",
     "hasoffers": "go2cloud.org go2jump.org",
@@ -162,7 +169,10 @@ TAGGED = {
 }
 """Shops whose links pay only with the tag of a publisher."""
 LOADED = frozenset(
-    ("amazon", "skimlinks", "viglink", "digidip", "narrativ", "stay22", "travelpayouts", "geniuslink", "ltk")
+    [
+        *("amazon", "skimlinks", "viglink", "digidip", "narrativ", "stay22", "travelpayouts", "geniuslink", "ltk"),
+        "tracdelight",
+    ]
 )
 """Affiliate services whose scripts a publisher loads; of the others a shop loads the pixels that count its sales."""
 _ANALYTICS = {

@@ -104,6 +104,7 @@ ADDRESS_MARKS = {
     "/plugins/aawp": "affiliate:aawp",
     "/plugins/thirstyaffiliates": "affiliate:thirstyaffiliates",
     "/www/delivery/": "ads:revive",
+    "/adview.php?": "ads:revive",
     "RealMedia/ads": "ads:realmedia",
 }
 """Part of an address that a page loads -> what it is of."""
@@ -115,6 +116,7 @@ SCRIPT_MARKS = {
     "pbjs.que": "ads:prebid",
     "ezstandalone": "ads:ezoic",
     "_taboola": "ads:taboola",
+    "phpAds_used": "ads:revive",
     "infolinks_pid": "ads:infolinks",
     "amzn_assoc_tracking_id": "affiliate:amazon",
     "drupalSettings": "cms:drupal",

@@ -35,7 +35,13 @@ _PLATFORMS = frozenset(  # without a public suffix of their own
         *("squarespace.com", "livejournal.com"),
     }
 )
-_OF_PLATFORMS = frozenset(("analytics:google:52447", "ads:adsense:3443918307802676"))  # WordPress.com's, on all blogs
+_OF_PLATFORMS = frozenset(
+    {
+        *("analytics:google:52447", "ads:adsense:3443918307802676"),  # WordPress.com's, on all blogs
+        "analytics:google:1778701",  # Maven's, on the magazines of other firms
+        "analytics:google:486179",  # Tecnavia's, on the newspapers that it serves
+    }
+)
 _ACCOUNTS = _LINKING | _OTHERS | {_HOST_ACCOUNT}
 
 

@@ -45,6 +45,8 @@ def signals(html: str) -> list[str]:
         ),
         ('<a href="https://www.anrdoezrs.net/click-7654321-1234">buy</a>', ["affiliate:cj", "affiliate:cj:7654321"]),
         ('<a href="http://shop.sjv.io/x">buy</a>', ["affiliate:impact"]),
+        ('<img src="https://ads.a.example/phpads/adview.php?what=zone:3&amp;n=ab">', ["ads:revive"]),
+        ("<script>OAS_url = 'http://oasc1.247realmedia.com/RealMedia/ads/';</script>", ["ads:realmedia"]),
         ("<script>ga('create', 'UA-123456-7', 'auto')</script>", ["analytics:google", "analytics:google:123456"]),
         (
             '<script src="https://www.googletagmanager.com/gtag/js?id=G-ABCDEF1234"></script>',
@@ -89,6 +91,8 @@ def test_signals_by_loads_links_and_scripts(html: str, expected: list[str]) -> N
         '<a href="https://www.shareasale.com/">ShareASale</a>',
         '<link rel="preconnect" href="https://pagead2.googlesyndication.com">',
         '<img src="https://www.ojrq.net/p/?cid=17195">',
+        '<img src="http://ad.yieldmanager.com/pixel?id=529645&t=2">',
+        "<script>s.src = '//pagead2.googlesyndication.com/pagead/js/google_top_exp.js';</script>",
     ],
 )
 def test_pages_that_earn_nothing_by_it(html: str) -> None:

@@ -54,6 +54,8 @@ def test_ids_of_platforms_link_nothing() -> None:
     assert operators(a_com=[ADSENSE], b_com=[ADSENSE], c_com=[host]) == {}
     assert operators(a_com=[UA], b_com=[UA], www_blogspot_com=[UA]) == {}
     assert operators(a_com=[UA], b_com=[UA], a_wordpress_com=[UA]) == {}
+    vendor = "analytics:google:486179"
+    assert operators(a_com=[vendor], b_com=[vendor]) == {}
     assert operators(a_blogspot_com=[UA], b_blogspot_com=[UA]) == dict.fromkeys(
         ("a.blogspot.com", "b.blogspot.com"), "a.blogspot.com"
     )

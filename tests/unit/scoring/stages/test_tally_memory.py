@@ -48,7 +48,7 @@ def test_a_tally_is_stored_as_before() -> None:
     ]
     data = msgspec.msgpack.encode(stored)
     tally = SiteTally.load(data, 90 * DAY_MS)
-    stored[4] = {"p1": [*entry[:-1], [*evidence, False], False, "", "", []]}
+    stored[4] = {"p1": [*entry[:-1], [*evidence, False], False, "", "", [], False]}
     assert msgspec.msgpack.decode(tally.dump(), strict=False)[: len(stored)] == stored
     assert (tally.term, tally.earlier) == (0, {})
     assert (tally.pages["p1"].evidence, tally.scores[DETECTOR]["t1"].score) == (
