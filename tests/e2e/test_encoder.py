@@ -1,8 +1,7 @@
-"""A tiny encoder end to end: `lab calibrate` on labelled texts, then SCORE and TALLY on either log."""
+"""A tiny encoder end to end: `lab calibrate` on the controls of a log, then SCORE and TALLY on either log."""
 
 from __future__ import annotations
 
-import json
 import random
 import uuid
 from contextlib import closing
@@ -18,14 +17,16 @@ from farmwatch.config.topic_limits import create_topics
 from farmwatch.daemon.roles import build_stage
 from farmwatch.doctor.checks import require_fit
 from filters.rules.ruleset import load_ruleset
+from replay.live.live_run import ensure_live_run
 from scoring.detectors.registry import detector_identities
 from scoring.encoder.detector import load_encoder_engine
 from scoring.errors import Uncalibrated
+from scoring.rates.canary import CanaryName
 from stream.log.contract import Output
 from stream.processing.metrics import Metrics
-from stream.schema.records import Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
+from stream.schema.records import Features, Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
 from stream.schema.roles import Role
-from stream.schema.topics import HITS, SCORE_REQUESTS, SCORES, SITES, VERDICTS
+from stream.schema.topics import FEATURES, HITS, SCORE_REQUESTS, SCORES, SITES, VERDICTS
 from tests.support.encoders import build_encoder, settings_of
 from tests.support.kafka_broker import broker
 from tests.support.processes.roles_here import roles_at_work
@@ -36,9 +37,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("torch")]
 ARTICLES = 8  # of a site
 SITE_TEST = "tally.sprt={p0=0.1, p1=0.8, min_pages=3, min_articles=3}"
 KINDS = ("the of and", "river boat harbour")
+BEFORE_CHATGPT_MS = 1_600_000_000_000
+OLD_LOG = [f"log.prefix=old-{uuid.uuid4().hex[:12]}.", "score.detectors=lite-ngram", "judge.ruleset=all.toml"]
 
 
-def text_of(kind: str, number: int) -> str:
+def text_of(kind: str, number: object) -> str:
     dice = random.Random(f"{kind} {number}")
     return " ".join(dice.choice(kind.split()) for _ in range(60))
 
@@ -67,6 +70,30 @@ def flags_of(encoder: Path, folder: Path, kind: str) -> list[str]:
     ]
 
 
+def put_known_pages(config: Config, human: str, llm: str) -> None:
+    """A log that another detector judges, with 120 control pages of 12 sites, and as many of LLM canaries."""
+    Path("all.toml").write_text('[rules.extracted]\nthreshold = "ok"\n')
+    sites = {
+        **{f"human{number}.example": human for number in range(12)},
+        **{CanaryName(f"notes{number}", f"{number:016x}", 10, 7, "llm").site: llm for number in range(12)},
+    }
+    with closing(open_configured(config)) as log:
+        create_topics(log, config)
+        ensure_live_run(log, config, by="test")
+        for site, kind in sites.items():
+            for number in range(10):
+                page = Features(
+                    id=f"{site}{number}",
+                    site=site,
+                    page_id=f"p{number}",
+                    url=f"http://{site}/{number}",
+                    text=text_of(kind, f"{site} {number}"),
+                    epoch="e",
+                    fetched_at=BEFORE_CHATGPT_MS,
+                )
+                log.append([Output(FEATURES, 0, site.encode(), encode(page), {"run": "live"})])
+
+
 def put_articles(config: Config, texts: dict[str, list[str]]) -> None:
     """JUDGE's records of the articles of each site."""
     ruleset = load_ruleset("default")
@@ -93,7 +120,7 @@ def read(config: Config, topic: str, kind: type[Any]) -> list[Any]:
 def test_an_encoder_is_calibrated_and_judges_sites(
     encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], kind: str
 ) -> None:
-    """Uncalibrated it is refused; with the set that `lab calibrate` writes, its flags decide sites."""
+    """Uncalibrated it is refused; with the set of control pages that it had never scored, its flags decide sites."""
     monkeypatch.chdir(tmp_path)
     flags = flags_of(encoder, tmp_path, kind)
     config = load(None, flags, {"HOME": str(tmp_path)}).config
@@ -105,15 +132,10 @@ def test_an_encoder_is_calibrated_and_judges_sites(
 
     engine = load_encoder_engine(settings_of(encoder, max_tokens=64, windows=2))
     low, high = sorted(KINDS, key=lambda kind: engine.read([text_of(kind, 0)])[0][0].logit)  # type: ignore[index]
-    labels = tmp_path / "labels.jsonl"
-    lines = [
-        {"label": label, "text": text_of(kind, number), "site": f"{label}{number % 12}.example"}
-        for label, kind in (("human", low), ("llm", high))
-        for number in range(120)
-    ]
-    labels.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    made = ["--labels", str(labels), "--detector", "encoder", "--fpr", "0.05", "--name", "mine"]
-    assert run(["lab", "calibrate", *made, *(word for flag in flags for word in ("--set", flag))]) == 0
+    put_known_pages(load(None, [*flags, *OLD_LOG], {"HOME": str(tmp_path)}).config, low, high)
+    made = ["--from-controls", "--detector", "encoder", "--fpr", "0.05", "--name", "mine"]
+    options = [word for flag in [*flags, *OLD_LOG] for word in ("--set", flag)]
+    assert run(["lab", "calibrate", *made, *options]) == 0
     assert f'encoder = "{tmp_path}/mine.json"' in capfd.readouterr().out
 
     flags += [f"score.thresholds={{encoder='{tmp_path}/mine.json'}}", SITE_TEST]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_text
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +18,7 @@ from farmwatch.config.opening import opened
 from farmwatch.console.drawings import saved
 from farmwatch.console.pictures import Strip, shares
 from farmwatch.labels.label_lines import LabelFile, LabelledText
+from farmwatch.share.article_texts import article_texts
 from farmwatch.share.scored_articles import scored_articles
 from farmwatch.terminal.messages import counting, message, put, put_json, put_table, put_wrapped
 from farmwatch.terminal.remedies import in_full
@@ -45,6 +46,8 @@ from stream.text.whole_files import write_whole
 from stream.text.wording import counted
 
 _TEXTS_AT_ONCE = 64
+OnBad = Callable[[str, PoisonText], object]
+"""Called with the place of a text that fails on the device, and why."""
 
 
 def calibrate(
@@ -81,7 +84,8 @@ def calibrate(
 
     With --from-controls the threshold holds for the sites of the log: what it flags of their pages of before ChatGPT is
     said with each score from then on. It takes the scores that the log has of the detector that judges its sites, or
-    of --detector. The errors are measured on the texts on which the threshold is chosen: keep sites aside for a check.
+    of --detector; if the log has none, it scores the texts. The errors are measured on the texts on which the threshold
+    is chosen: keep sites aside for a check.
 
     Exit code 1: bad lines were reported and skipped, or the labels are too few;
     then nothing is written, and the message says how many are needed.
@@ -121,20 +125,51 @@ def calibrate(
 
 
 def _of_log(config: Config, detector: str) -> list[ScoredLabel]:
-    """The scores of control pages and of LLM canaries in the log. Raises CalibrationRefused without a control."""
-    rows = []
+    """The scores of control pages and of LLM canaries in the log; without one, those of their texts now.
+
+    Raises CalibrationRefused without a control, and as `load_detectors`.
+    """
     with opened(config) as log:
         base = base_of(detector if "/" in detector else _identity(log, config, detector))
-        for article in scored_articles(log, base):
-            score, truth = article.score, truth_of(article.site)
-            is_human = article.age == PageAge.CONTROL and (truth is None or is_control_site(article.site))
-            if is_human or truth == Truth.LLM:
-                number = score.p_llm if compared(base) == "p_llm" else score.score
-                register = article.words, article.site, article.language
-                rows.append(ScoredLabel(score.detector, truth == Truth.LLM, number, *register))
+        rows = list(_scored_of_log(log, base))
+        if not rows and "/" not in detector:
+            texts = [
+                LabelledText(
+                    place=f"page {article.id}",
+                    llm=_is_llm(article.site, article.age) is True,
+                    text=article.text,
+                    score=None,
+                    p_llm=None,
+                    detector="",
+                    words=len(article.text.split()),
+                    site=article.site,
+                    genre=article.language,
+                )
+                for article in article_texts(log, lambda site, age: _is_llm(site, age) is not None)
+            ]
+            if texts:
+                message(f"the log has no score of {base}: it reads {counted(len(texts), 'text')} of the log now")
+                rows = _scored(_only(config, name_of(base)), texts, lambda place, why: message(f"{place}: {why}"))
     if all(row.llm for row in rows):
         raise CalibrationRefused(f"the log has no control page with a score of {base}")
     return rows
+
+
+def _scored_of_log(log: Log, base: str) -> Iterator[ScoredLabel]:
+    for article in scored_articles(log, base):
+        is_llm, score = _is_llm(article.site, article.age), article.score
+        if is_llm is not None:
+            number = score.p_llm if compared(base) == "p_llm" else score.score
+            register = article.words, article.site, article.language
+            yield ScoredLabel(score.detector, is_llm, number, *register)
+
+
+def _is_llm(site: str, age: str) -> bool | None:
+    """Whether a language model wrote a page of this site and age; None: not known."""
+    truth = truth_of(site)
+    if age == PageAge.CONTROL and (truth is None or is_control_site(site)):
+        return False
+    return True if truth == Truth.LLM else None
 
 
 def _identity(log: Log, config: Config, name: str) -> str:
@@ -184,7 +219,7 @@ def _scores(config: Config, lines: Sequence[LabelledText], detector: str, file: 
                 f"--detector {detector!r}: scores need the whole identity, as `farmwatch lab score` prints it;"
                 f" the name alone does not give it on this machine: {in_full(error)}"
             ) from error
-    rows = _scored(_only(config, detector), texts, file) if texts else []
+    rows = _scored(_only(config, detector), texts, file.bad) if texts else []
     for line in lines:
         if line.text is not None:
             continue
@@ -206,7 +241,7 @@ def _only(config: Config, detector: str) -> ScoreSettings:
     return msgspec.structs.replace(config.score, detectors=[detector or config.score.detectors[0]], thresholds={})
 
 
-def _scored(settings: ScoreSettings, lines: Sequence[LabelledText], file: LabelFile) -> list[ScoredLabel]:
+def _scored(settings: ScoreSettings, lines: Sequence[LabelledText], on_bad: OnBad) -> list[ScoredLabel]:
     (loaded,) = load_detectors(settings)
     if loaded.warning:
         message(f"{settings.detectors[0]}: {loaded.warning}")
@@ -215,25 +250,23 @@ def _scored(settings: ScoreSettings, lines: Sequence[LabelledText], file: LabelF
     with counting(len(lines), "texts") as advance:
         for start in range(0, len(lines), _TEXTS_AT_ONCE):
             batch = lines[start : start + _TEXTS_AT_ONCE]
-            for line, scored in _each(loaded, batch, file):
+            for line, scored in _each(loaded, batch, on_bad):
                 number = scored.p_llm if of == "p_llm" else scored.score
                 rows.append(ScoredLabel(loaded.identity, line.llm, number, line.words, line.site, line.genre))
             advance(len(batch))
     return rows
 
 
-def _each(
-    detector: Detector, lines: Sequence[LabelledText], file: LabelFile
-) -> Iterator[tuple[LabelledText, TextScore]]:
+def _each(detector: Detector, lines: Sequence[LabelledText], on_bad: OnBad) -> Iterator[tuple[LabelledText, TextScore]]:
     """Lines with their scores; a text that fails on the device is reported, and the others are scored."""
     try:
         yield from zip(lines, detector.score([line.text or "" for line in lines]), strict=True)
     except PoisonText as error:
         if len(lines) == 1:
-            file.bad(lines[0].place, error)
+            on_bad(lines[0].place, error)
             return
         for line in lines:
-            yield from _each(detector, [line], file)
+            yield from _each(detector, [line], on_bad)
 
 
 def _plot(report: CalibrationReport) -> str:
