@@ -80,8 +80,9 @@ def test_farms_of_a_crawled_web_are_told(tmp_path: Path, capfd: pytest.CaptureFi
         rows = outcome.sites
         with farm.log() as log:
             signs, proofs = FarmSigns.of(rows.values(), read_sitemaps(log)), evidence_pages(log, rows)
+            ten = {"pages": 10, "articles": 10, "signals": {"cms:wix": 10}}
             others = [  # sites without either sign, so that there is a share
-                replace(rows["poor.test"], id=site, site=site, pages=10, articles=10, scored=10, flagged=10 * (n < 20))
+                replace(rows["poor.test"], id=site, site=site, queries=[site], scored=10, flagged=10 * (n < 20), **ten)
                 for n in range(60)
                 for site in [f"{n}.example"]
             ]

@@ -137,7 +137,7 @@ def _groups(by: str, rows: list[SiteState], cut: Cut | None = None) -> list[tupl
 
 
 def test_sites_are_split_by_what_they_earn_by_and_by_their_software() -> None:
-    """Monetised as for farms: a page tells nothing, two networks on one each neither; two systems count in both groups."""
+    """Monetised as for farms: a page tells nothing, nor do two networks on one each; two systems count in both."""
     rows = [
         _row("a", "llm", pages=9, signals={"ads:adsense": 2, "ads:adsense:1234567890": 2, "cms:wordpress": 9}),
         _row("b", "human", pages=9, articles=9, signals={"affiliate:amazon": 9, "cms:shopify": 1, "cms:wordpress": 1}),
