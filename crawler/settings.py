@@ -166,10 +166,7 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         found = _ORIGIN.match(named.lower())
         if found is None or (self.signature.agent and found.end() != len(named.rstrip("/"))):
             setting = "crawl.signature.agent" if self.signature.agent else "crawl.contact"
-            raise BadCrawlSettings(
-                f"{setting} is {named!r}: signed requests name the site of the key directory; set"
-                " crawl.signature.agent to https://HOST"
-            )
+            raise BadCrawlSettings(f"{setting} is {named!r}, no site of a key directory", case="no agent")
         return found[0].removesuffix(":443")
 
     @property

@@ -339,5 +339,4 @@ def room_for(connections: int) -> None:
     limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
     if limit < wanted:
-        mend = "raise `ulimit -n`, or lower crawl.max_in_flight"
-        _log.warning("few_open_files", limit=limit, wanted=wanted, mend=mend)
+        _log.warning("few_open_files", limit=limit, wanted=wanted)

@@ -285,7 +285,7 @@ class Fetcher:
 
     def _on_no_socket(self, context: FetchContext) -> FetchEnded:
         """This machine has no socket left: a job without a request so far comes again later."""
-        _log.warning("no_socket_left", mend="raise the limit of open files (ulimit -n), or lower crawl.max_in_flight")
+        _log.warning("no_socket_left")
         return self._put_off(context, _STARVED_MS)
 
     def _on_proxy_failed(self, context: FetchContext) -> FetchEnded:
@@ -293,7 +293,7 @@ class Fetcher:
         settings, now = self._settings, self._clock()
         if not self._proxy_failed_at:
             self._proxy_failed_at = now
-            _log.warning("proxy_failed", mend="check crawl.proxy: its host, port and password; no site is given up")
+            _log.warning("proxy_failed")
         wait_s = max(settings.retry_s, (now - self._proxy_failed_at) / 4)  # ever more rarely, as without a network
         return self._put_off(context, int(1000 * min(wait_s, settings.park_cap_s)))
 

@@ -27,8 +27,7 @@ def check_times(store: SiteStore, partition: int) -> bool:
     row = clock.row
     if not row.checked:
         ahead_s = (row.newest - store.now_ms) // 1000
-        mend = "set this machine's clock if it is behind"
-        _log.warning("frontier_written_ahead", partition=partition, ahead_s=ahead_s, mend=mend)
+        _log.warning("frontier_written_ahead", partition=partition, ahead_s=ahead_s)
     after = row.checked or CLOCK_KEY
     for _ in range(_SITES):
         rows = store.state.scan(b"", 1, after)

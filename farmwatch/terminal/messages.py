@@ -160,8 +160,11 @@ def start_logging(level: str = "info", **bound: str) -> None:
 
     import structlog
 
+    from farmwatch.terminal.remedies import EVENTS
+
     def add_bound(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
-        return {**bound, **event}  # not by contextvars: those do not reach the process's other threads
+        known = {"mend": EVENTS[event["event"]]} if event["event"] in EVENTS else {}
+        return {**bound, **event, **known}  # not by contextvars: those do not reach the process's other threads
 
     def escape(_logger: object, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
         return {name: escaped(value) if isinstance(value, str) else value for name, value in event.items()}

@@ -12,6 +12,7 @@ from stream.text.wording import one_line
 # class, or class and fact `case` -> the remedy, with the names of facts; without one, that of the nearest class above.
 # A fact `run` that is a row of a run also gives `resume`, the command that resumes it, and `settings`.
 REMEDIES: dict[str, str] = {
+    "BadCrawlSettings no agent": "set crawl.signature.agent to https://HOST: signed requests name it",
     "BadIdentity": "`farmwatch lab detectors` and `farmwatch lab score` print identities",
     "BadModel outdated": "train it again",
     "BadRuleset": "correct the file, or take one of `farmwatch rulesets list`",
@@ -76,6 +77,17 @@ REMEDIES: dict[str, str] = {
     "UsageError epoch": (
         "use the settings of the run, {settings}, not {configured}, and the versions of farmwatch and its"
         " libraries, or begin another run"
+    ),
+}
+
+# event of the log of a package below -> the same
+EVENTS: dict[str, str] = {
+    "few_open_files": "raise `ulimit -n`, or lower crawl.max_in_flight",
+    "frontier_written_ahead": "set this machine's clock if it is behind",
+    "no_socket_left": "raise the limit of open files (ulimit -n), or lower crawl.max_in_flight",
+    "proxy_failed": (
+        "check crawl.proxy: its host, port and password, and whether it permits CONNECT to ports 80 and 443; no site is"
+        " given up"
     ),
 }
 

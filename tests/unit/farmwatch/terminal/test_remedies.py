@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from string import Formatter
 
 import pytest
+import structlog
 
-from farmwatch.terminal.remedies import REMEDIES, in_full
+from farmwatch.terminal.messages import start_logging
+from farmwatch.terminal.remedies import EVENTS, REMEDIES, in_full
 from stream.log.errors import UnknownTopic
 from tests.support.paths import ROOT
 from tests.tools.house import PACKAGES
@@ -67,3 +69,28 @@ def test_an_error_is_shown_with_the_remedy_of_its_class() -> None:
     """`what happened: what to do`; an error without a remedy is its message."""
     assert in_full(UnknownTopic("no topic hits")) == f"no topic hits: {REMEDIES['UnknownTopic']}"
     assert in_full(ValueError("no")) == "no"
+
+
+def test_each_event_with_a_remedy_is_logged_below() -> None:
+    """A package below farmwatch logs it, without words of its own on what to do."""
+    calls = [
+        node
+        for path, tree in TREES.items()
+        if path.relative_to(ROOT).parts[0] != "farmwatch"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and node.args and _called(node) == "warning"
+    ]
+    logged = {call.args[0].value: _facts(call) for call in calls if isinstance(call.args[0], ast.Constant)}
+    assert logged.keys() >= EVENTS.keys() and not any("mend" in logged[event] for event in EVENTS)
+
+
+def test_the_log_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    """The remedy of an event is in its line; other events have none."""
+    try:
+        start_logging()
+        structlog.get_logger().warning("proxy_failed")
+        structlog.get_logger().warning("other")
+    finally:
+        structlog.reset_defaults()
+    failed, other = capsys.readouterr().err.splitlines()
+    assert EVENTS["proxy_failed"] in failed and "mend=" not in other
