@@ -18,6 +18,7 @@ from tests.tools.house import PACKAGES
 TREES = {
     path: ast.parse(path.read_text(encoding="utf-8")) for package in PACKAGES for path in (ROOT / package).rglob("*.py")
 }
+CALLS = [(path, node) for path, tree in TREES.items() for node in ast.walk(tree) if isinstance(node, ast.Call)]
 CLASSES = {node.name: node for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
 
 
@@ -50,7 +51,7 @@ def test_each_remedy_is_for_an_error_that_gives_its_facts(key: str) -> None:
     assert "FarmwatchError" in _lineage(name)
     fields = {field.partition(".")[0] for _, field, _, _ in Formatter().parse(REMEDIES[key]) if field}
     needed = {"run" if field in ("resume", "settings") else field for field in fields}
-    calls = [(path, node) for path, tree in TREES.items() for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    calls = CALLS
     if case:
         calls = [(path, call) for path, call in calls if case in _cases(call) and name in _lineage(_called(call))]
         assert calls
@@ -74,11 +75,9 @@ def test_an_error_is_shown_with_the_remedy_of_its_class() -> None:
 def test_each_event_with_a_remedy_is_logged_below() -> None:
     """A package below farmwatch logs it, without words of its own on what to do."""
     calls = [
-        node
-        for path, tree in TREES.items()
-        if path.relative_to(ROOT).parts[0] != "farmwatch"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and node.args and _called(node) == "warning"
+        call
+        for path, call in CALLS
+        if path.relative_to(ROOT).parts[0] != "farmwatch" and call.args and _called(call) == "warning"
     ]
     logged = {call.args[0].value: _facts(call) for call in calls if isinstance(call.args[0], ast.Constant)}
     assert logged.keys() >= EVENTS.keys() and not any("mend" in logged[event] for event in EVENTS)
