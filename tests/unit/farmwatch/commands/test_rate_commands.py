@@ -133,8 +133,9 @@ def test_the_share_of_farms_is_given_with_what_is_unknown(farmwatch: Runner, tmp
     assert (line["farms"][0]["yes"], line["farms"][0]["unknown"]) == (10, 20)
     said = " ".join(farmwatch("rate", "--of", "farm", "--log", url).out.split())
     assert "content farms: 1" in said and "with 500 article URLs" in said and "not measurable" in said
-    listed = farmwatch("rate", "--of", "farm", "--by", "source", "--log", url)
-    assert listed.code == Exit.OK
+    (of_source,) = farmwatch("rate", "--of", "farm", "--by", "source", "--json", "--log", url).lines
+    assert of_source["group"] == "unknown" and of_source["farms"] == line["farms"]
+    assert (of_source["share"], of_source["at_most"]) == (line["share"], line["at_most"])
 
 
 def test_a_cut_of_a_series_by_publication_is_said(farmwatch: Runner, finished: str) -> None:
