@@ -119,6 +119,7 @@ class _Whole(NamedTuple):
     fit: Fit | None  # shows how often a kind of site is flagged
     change: ShareChanged | None
     undated: int
+    signs: FarmSigns | None  # for a share of farms: of the whole log, because a group may have no signal
 
 
 def rate_lines(rows: Sequence[SiteState], query: RateQuery | None = None) -> list[RateLine]:
@@ -130,6 +131,7 @@ def rate_lines(rows: Sequence[SiteState], query: RateQuery | None = None) -> lis
     """
     query = query or RateQuery()
     settings, now_ms, lines = query.settings, query.now_ms, []
+    signs = FarmSigns.of([*rows, *query.earlier], query.sitemaps) if query.definition == FARM else None
     for versions, of_versions in comparable(rows, query.run):
         counted, groups = _rows_of(of_versions, query)
         weights = query.results.weights("", query.definition) if query.results else None
@@ -144,7 +146,7 @@ def rate_lines(rows: Sequence[SiteState], query: RateQuery | None = None) -> lis
 
             change = change_of_rows(counted, fit, share.design_effect)
         undated = query.cut.undated(of_versions, settings.groups)
-        whole = _Whole(versions, Members(counted, weights), of_archives, correction, share, fit, change, undated)
+        whole = _Whole(versions, Members(counted, weights), of_archives, correction, share, fit, change, undated, signs)
         for group, rows_of_group in groups.items():
             of_group = query.results.weights(group, query.definition) if query.results else None
             lines.append(_line(group, Members(rows_of_group, of_group), whole, query))
@@ -177,13 +179,12 @@ def _line(group: str, of_group: Members, whole: _Whole, query: RateQuery) -> Rat
     share, _ = _share(of_group, whole, query)
     correction, members = whole.correction, of_group.rows
     farms: list[FarmShare] = []
-    if query.definition == FARM:
-        signs = FarmSigns.of([*whole.members.rows, *members], query.sitemaps)  # windows have rows of other epochs
+    if whole.signs is not None:
 
         def part_of_farms(rows: Sequence[SiteState]) -> tuple[DirectShare, Fit | None]:
             return _share(Members(rows), whole, query)
 
-        share, farms = farm_share(members, share, signs, part_of_farms, query.settings.confidence, query.now_ms)
+        share, farms = farm_share(members, share, whole.signs, part_of_farms, query.settings.confidence, query.now_ms)
     judged = rate_of(members, correction.errors, query.settings.confidence)
     if correction.remark is not None and not query.by:
         judged = msgspec.structs.replace(judged, remarks=(*judged.remarks, correction.remark))
