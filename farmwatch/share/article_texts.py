@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from farmwatch.share.topic_records import topic_records
+from farmwatch.share.topic_records import newest_fetches, topic_records
 from filters.rules.judgement import judge_and_text
 from replay.runs.run_rules import live_now
 from stream.log.contract import Log
@@ -43,12 +43,8 @@ def article_texts(log: Log, is_wanted: Callable[[str, str], bool]) -> Iterator[A
     if live is None:
         return
     for partition in range(log.topics().get(live.names.features, 0)):
-        newest: dict[tuple[str, str], _Fetch] = {}
-        for fetch in topic_records(log, _Fetch, live.names.features, [partition]):
-            known = newest.get(key := (fetch.site, fetch.page_id))
-            if known is None or known.fetched_at <= fetch.fetched_at:
-                newest[key] = fetch
-        ids = {fetch.id for fetch in newest.values()}
+        fetches = topic_records(log, _Fetch, live.names.features, [partition])
+        ids = {fetch.id for fetch in newest_fetches(fetches)}
         for features in topic_records(log, Features, live.names.features, [partition]):
             if features.id in ids and is_wanted(features.site, age_of(features.dates, features.fetched_at)):
                 verdict, text = judge_and_text(features, live.ruleset)

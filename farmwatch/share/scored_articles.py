@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from farmwatch.share.topic_records import topic_records
+from farmwatch.share.topic_records import newest_fetches, topic_records
 from filters.quality.names import MEASURES, TextName
 from replay.runs.lookup import names_to_read
 from scoring.calibration.threshold import length_name
@@ -59,12 +59,8 @@ def scored_articles(log: Log, detector: str = "", run: str = "") -> Iterator[Sco
     """
     names = names_to_read(log, run)
     for partition in range(log.topics().get(names.verdicts, 0)):
-        newest: dict[tuple[str, str], _Judged] = {}
-        for judged in topic_records(log, _Judged, names.verdicts, [partition]):
-            known = newest.get(key := (judged.site, judged.page_id))
-            if known is None or known.fetched_at <= judged.fetched_at:
-                newest[key] = judged
-        articles = {judged.id: judged for judged in newest.values() if judged.verdict in KEPT}
+        newest = newest_fetches(topic_records(log, _Judged, names.verdicts, [partition]))
+        articles = {judged.id: judged for judged in newest if judged.verdict in KEPT}
         registers = {
             features.id: _register(features)
             for features in topic_records(log, _Measured, names.features, [partition])

@@ -3,10 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Protocol, TypeVar
 
 from stream.log.contract import At, Log
 from stream.processing.topic_reader import records_of
 from stream.schema.records import R
+
+
+class _Fetch(Protocol):
+    @property
+    def site(self) -> str: ...
+    @property
+    def page_id(self) -> str: ...
+    @property
+    def fetched_at(self) -> int: ...
+
+
+F = TypeVar("F", bound=_Fetch)
+
+
+def newest_fetches(fetches: Iterable[F]) -> list[F]:
+    """The newest fetch of each page, of several at one time the last."""
+    newest: dict[tuple[str, str], F] = {}
+    for fetch in fetches:
+        known = newest.get(key := (fetch.site, fetch.page_id))
+        if known is None or known.fetched_at <= fetch.fetched_at:
+            newest[key] = fetch
+    return list(newest.values())
 
 
 def topic_records(

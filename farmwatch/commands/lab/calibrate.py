@@ -132,7 +132,7 @@ def _of_log(config: Config, detector: str) -> list[ScoredLabel]:
     with opened(config) as log:
         base = base_of(detector if "/" in detector else _identity(log, config, detector))
         rows = list(_scored_of_log(log, base))
-        if not rows and "/" not in detector:
+        if all(row.llm for row in rows) and "/" not in detector:
             texts = [
                 LabelledText(
                     place=f"page {article.id}",
@@ -148,7 +148,7 @@ def _of_log(config: Config, detector: str) -> list[ScoredLabel]:
                 for article in article_texts(log, lambda site, age: _is_llm(site, age) is not None)
             ]
             if texts:
-                message(f"the log has no score of {base}: it reads {counted(len(texts), 'text')} of the log now")
+                message(f"no control page has a score of {base}: it reads {counted(len(texts), 'text')} of the log now")
                 rows = _scored(_only(config, name_of(base)), texts, lambda place, why: message(f"{place}: {why}"))
     if all(row.llm for row in rows):
         raise CalibrationRefused(f"the log has no control page with a score of {base}")
