@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from crawler.fetch.jobs import FetchResult, Job, RequestKind
@@ -20,7 +19,6 @@ from crawler.robots.rules import RobotsRules
 from crawler.web.links import internal_links
 from crawler.web.sitemaps import first_sitemaps, sample
 from crawler.web.urls import host_of, is_at, is_skipped
-from stream.schema.records import Sitemaps
 
 _REFUSED_CAP = 100  # forbidden URLs of one page or sample: a site's patterns may be slow
 _LINKS_CAP = 1000  # per page
@@ -34,7 +32,6 @@ class Discovery:
 
     store: SiteStore
     pages: PageLog
-    emit: Callable[[Sitemaps], None]
 
     def add(self, row: SiteRow, url: str, priority: Priority, depth: int, rules: RobotsRules) -> bool:
         """Queue a URL if it is new and allowed; False if robots.txt forbids it."""
@@ -121,10 +118,7 @@ class Discovery:
         settings = self.store.settings
         self.store.state.delete(sitemap_key(row.site))
         row.sitemaps_done = True
-        # A reading with a gap must not replace a fuller count
-        if reading.good and (not reading.missed or reading.urls > row.listed):
-            row.listed = reading.urls
-            self.emit(_counts(row.site, reading, self.store.now_ms))
+        self.store.count_sitemaps(row, reading)
         row.sitemap_misses = row.sitemap_misses + 1 if reading.missed else 0
         again_s = settings.refetch_fetched_s  # 0 = never
         if reading.missed:
@@ -170,15 +164,3 @@ class Discovery:
         size = settings.page_budget + row.known  # enough even if it contains all known URLs
         reading.sample = sample(row.site, [*reading.sample, *pages], size)
         self.store.state.put(sitemap_key(row.site), pack(reading))
-
-
-def _counts(site: str, reading: SitemapRow, read_at: int) -> Sitemaps:
-    return Sitemaps(
-        id=site,
-        site=site,
-        urls=reading.urls,
-        files_read=reading.good,
-        files_listed=reading.files,
-        months=dict(sorted(reading.months.items())),
-        read_at=read_at,
-    )

@@ -77,10 +77,10 @@ class Frontier:
         self._meter = meter
         self._now = now_ms
         self._excludes = excludes
-        self._store = SiteStore(state, settings, now_ms)
+        self._store = SiteStore(state, settings, now_ms, emit_sitemaps)
         self._rules = SiteRules(self._store, robots)
         self._pages = PageLog(self._store, emit)
-        self._discovery = Discovery(self._store, self._pages, emit_sitemaps)
+        self._discovery = Discovery(self._store, self._pages)
         self._inspector = inspector
         self._answers = Answers(self._store, self._rules, self._pages, self._discovery, inspector)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from crawler.frontier.rows import (
     MAY_PASS,
@@ -11,6 +11,7 @@ from crawler.frontier.rows import (
     TOTALS_KEY,
     Place,
     Priority,
+    SitemapRow,
     SiteRow,
     Stop,
     Sums,
@@ -32,10 +33,12 @@ from crawler.settings import CrawlSettings
 from crawler.web.urls import page_bytes
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
+from stream.schema.records import Sitemaps
 
 _HEADS = 8  # places of a queue kept in its site's row
 STEP = 100  # URLs of a site processed without a request in one step; the rest follows at once
 MAY_REOPEN = MAY_PASS | {Stop.DECIDED, Stop.EXCLUDED}
+_UNCOUNTED = {Stop.EXCLUDED, Stop.INTERNAL}  # no more is to be known of the site, or its rows may be broken
 
 
 def url_key(site: str, page: bytes) -> bytes:
@@ -85,10 +88,17 @@ def due_sites(ctx: Context, limit: int, busy: Collection[str]) -> Iterator[tuple
 class SiteStore:
     """The rows during one step. Methods change `row` in place; `save` stores it."""
 
-    def __init__(self, state: KeyedState, settings: CrawlSettings, now_ms: int) -> None:
+    def __init__(
+        self,
+        state: KeyedState,
+        settings: CrawlSettings,
+        now_ms: int,
+        emit_sitemaps: Callable[[Sitemaps], None] = lambda _: None,
+    ) -> None:
         self.state = state
         self.settings = settings
         self.now_ms = now_ms
+        self._emit_sitemaps = emit_sitemaps
         self.clock = StoredClock(state, now_ms)
         self._stored: dict[str, Sums] = {}  # contribution of the stored rows to the totals
         self._statuses: dict[bytes, Status | None] = {}  # of the URLs read; None = not stored
@@ -143,13 +153,34 @@ class SiteStore:
         return row.queued > 0 or self.wants_sitemap(row)
 
     def stop(self, row: SiteRow, reason: str) -> None:
-        """Make no more requests to a site, and drop its texts and sitemaps; the first reason stays."""
+        """Make no more requests to a site, drop its texts, and count its sitemaps so far; the first reason stays."""
         if row.stopped:
             return
         row.stopped, row.stopped_at = reason, self.now_ms
         row.robots_until = row.tdm_until = 0
+        value = self.state.get(sitemap_key(row.site))
+        if value is not None and reason not in _UNCOUNTED:
+            reading = unpack(SitemapRow, value)
+            self.count_sitemaps(row, reading, is_part=bool(reading.pending))
         for key in (robots_key, tdm_key, sitemap_key):
             self.state.delete(key(row.site))
+
+    def count_sitemaps(self, row: SiteRow, reading: SitemapRow, *, is_part: bool = False) -> None:
+        """Emit what the sitemaps list. A reading that stopped early, or has a gap, replaces no fuller count."""
+        is_part |= reading.missed
+        if not reading.good or (is_part and reading.urls <= row.listed):
+            return
+        row.listed = reading.urls
+        counts = Sitemaps(
+            id=row.site,
+            site=row.site,
+            urls=reading.urls,
+            files_read=reading.good,
+            files_listed=reading.files,
+            months=dict(sorted(reading.months.items())),
+            read_at=self.now_ms,
+        )
+        self._emit_sitemaps(counts)
 
     def may_reopen(self, row: SiteRow) -> bool:
         return row.stopped in MAY_REOPEN

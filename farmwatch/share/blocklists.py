@@ -4,10 +4,11 @@
 |---|---|---|
 | ublacklist | `*://HOST/*` | uBlacklist: match patterns of web extensions, `#` comments, front matter in YAML |
 | hosts | `0.0.0.0 HOST` | the file /etc/hosts, also of Pi-hole and AdGuard Home |
-| adblock | `||HOST^` | Adblock Plus and its successors: also the hosts below; `@@||` excepts known ones |
+| adblock | `|https://HOST^$document` | uBlock Origin and others; `||HOST^` would have the hosts below too |
 | searxng | `- '^HOST$'` | the plugin `hostnames` of SearXNG: a list of regular expressions in YAML |
 
-An entry is of one host name: what is not plainly one, such as an IP address, is in no list.
+An entry is of one host name, and never of the hosts below it: those of a platform have other owners, most of them
+unknown to the log. What is not plainly a host name, such as an IP address, is in no list.
 """
 
 from __future__ import annotations
@@ -30,10 +31,20 @@ def is_plain_host(site: str) -> bool:
     return _HOST.fullmatch(site) is not None
 
 
+def expected_false(lines: Iterable[ListedSite]) -> float:
+    """How many sites of a list are expected not to be LLM sites; `lines` have cautious probabilities."""
+    return sum(1 - (line.p_llm or 0) for line in lines)
+
+
+def made_by() -> str:
+    """The program and its version."""
+    return f"farmwatch {version('farmwatch')}"
+
+
 def header_of(lines: Sequence[ListedSite], contact: str, warnings: Mapping[str, str], now_ms: int) -> Iterator[str]:
     """When, what, by what, how often it errs, and whom an owner writes to; `lines` have cautious probabilities."""
-    yield f"{datetime.fromtimestamp(now_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC, farmwatch {version('farmwatch')}"
-    false = sum(1 - (line.p_llm or 0) for line in lines)
+    yield f"{datetime.fromtimestamp(now_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC, {made_by()}"
+    false = expected_false(lines)
     part = f"{false:.1f} ({false / max(len(lines), 1):.2%})"
     yield f"{counted(len(lines), 'site')}, of which {part} are expected not to be written by language models"
     yield "Each entry is one host, judged by its articles of its newest term"
@@ -44,10 +55,9 @@ def header_of(lines: Sequence[ListedSite], contact: str, warnings: Mapping[str, 
     yield f"Owner of a site that should not be here? Write to {contact}"
 
 
-def blocklist(form: Blocklist, title: str, header: Iterable[str], hosts: Sequence[str], others: Iterable[str]) -> str:
-    """The text of a list of plain hosts; `others` are known sites that it must not block."""
+def blocklist(form: Blocklist, title: str, header: Iterable[str], hosts: Sequence[str]) -> str:
+    """The text of a list of plain hosts."""
     sign = "!" if form == "adblock" else "#"
-    header = [*header, "An entry covers the hosts below it too, but for the excepted ones"] if sign == "!" else header
     comments = [f"{sign} {one_line(line)}\n" for line in header]
     listed = sorted(filter(is_plain_host, set(hosts)))
     match form:
@@ -56,18 +66,9 @@ def blocklist(form: Blocklist, title: str, header: Iterable[str], hosts: Sequenc
         case "hosts":
             before, entries = f"# {title}\n", [f"0.0.0.0 {host}" for host in listed]
         case "adblock":
-            excepted = [f"@@||{host}^" for host in _below(listed, others)]
-            before, entries = f"[Adblock Plus 2.0]\n! Title: {title}\n", [*(f"||{host}^" for host in listed), *excepted]
+            before = f"[Adblock Plus 2.0]\n! Title: {title}\n"
+            entries = [f"|{scheme}://{host}^$document" for host in listed for scheme in ("http", "https")]
         case "searxng":
             dotted = (host.replace(".", r"\.") for host in listed)
             before, entries = f"# {title}\n", [f"- '^{host}$'" for host in dotted] or ["[]"]
     return "".join((before, *comments, *(f"{entry}\n" for entry in entries)))
-
-
-def _below(listed: Iterable[str], others: Iterable[str]) -> Iterator[str]:
-    """The other hosts that lie below a listed one."""
-    names = set(listed)
-    for host in sorted(set(filter(is_plain_host, others)) - names):
-        parts = host.split(".")
-        if any(".".join(parts[first:]) in names for first in range(1, len(parts) - 1)):
-            yield host

@@ -5,11 +5,14 @@ who wrote the text.
 
 | sign | yes | no | unknown |
 |---|---|---|---|
-| mass | enough article URLs in sitemaps | fewer, all files read | no sitemap; fewer, files unread; below 2 pages |
-| monetised | an ad signal on 2 pages, or an affiliate one on 2 articles | neither | below 2 pages; not measured |
+| mass | enough article URLs in sitemaps | surely fewer, all files read | else |
+| monetised | ads on 2 pages, or affiliate links on 2 articles | surely neither | else; below 2 pages; not measured |
 
-Article URLs are the URLs of the sitemaps times the part of the site's pages that are articles. A row counts pages with
-an affiliate signal, and not articles: where pages that are no articles may be among the 2, the sign is unknown.
+Article URLs are the URLs of the sitemaps times the part of the site's pages that are articles. Only some pages were
+fetched, so there are surely fewer where the upper end of this part's 95% interval gives fewer.
+
+A row counts the pages with each signal. Two signals on one page each may be on one page or on two, and of the pages
+with an affiliate signal some may be no articles: then the sign is unknown.
 """
 
 from __future__ import annotations
@@ -19,9 +22,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Self
 
+from scoring.estimate.intervals import Z95, wilson
 from scoring.estimate.remarks import Remark, RemarkKind
 from stream.schema.records import Sitemaps, SiteState
-from stream.schema.signals import SignalKind, kind_of_signal
+from stream.schema.signals import SignalKind
 
 ARTICLE_URLS = 100
 """Article URLs of a site that publishes in mass."""
@@ -76,18 +80,17 @@ class FarmSigns:
         articles = self.article_urls(row)
         if articles is not None and articles >= least:
             return True
+        most = 1.0 if row.pages < FEWEST_PAGES else wilson(min(row.articles, row.pages), row.pages, Z95).high
         is_whole = sitemaps.files_read >= sitemaps.files_listed
-        fewer = articles is not None or sitemaps.urls < least
-        return False if is_whole and fewer else None
+        return False if is_whole and sitemaps.urls * most < least else None
 
     def monetised(self, row: SiteState) -> bool | None:
         """Whether it earns by ads or affiliate links, by its signals."""
         if row.pages < FEWEST_PAGES or row.epoch not in self.told:
             return None
-        ads, affiliate = (_most_pages(row.signals, kind) for kind in (SignalKind.ADS, SignalKind.AFFILIATE))
-        on_articles = affiliate - max(row.pages - row.articles, 0)  # at least
-        tagged = True if on_articles >= FEWEST_PAGES else None if affiliate >= FEWEST_PAGES else False
-        return either(ads >= FEWEST_PAGES, tagged)
+        others = max(row.pages - row.articles, 0)
+        ads = _on_pages(row.signals, SignalKind.ADS)
+        return either(_enough(*ads), _enough(*_on_pages(row.signals, SignalKind.AFFILIATE), others))
 
     def article_urls(self, row: SiteState) -> float | None:
         """The article URLs of its sitemaps: a lower bound where not all files were read."""
@@ -111,6 +114,16 @@ class FarmSigns:
         return articles * recent / dated
 
 
-def _most_pages(signals: Mapping[str, int], kind: str) -> int:
-    """The pages with the most frequent signal of a kind: of two signals on one page each, the pages may be one."""
-    return max((pages for signal, pages in signals.items() if kind_of_signal(signal) == kind), default=0)
+def _on_pages(signals: Mapping[str, int], kind: SignalKind) -> tuple[int, int]:
+    """On how many pages signals of a kind are, at least and at most: those of two names may be the same pages."""
+    pages: dict[str, int] = {}
+    for signal, number in signals.items():
+        of, name, *_ = signal.split(":")  # those with an id are on pages of the name
+        if of == kind:
+            pages[name] = max(pages.get(name, 0), number)
+    return max(pages.values(), default=0), sum(pages.values())
+
+
+def _enough(least: int, most: int, others: int = 0) -> bool | None:
+    """Whether so many pages are enough, of which up to `others` do not count."""
+    return True if least - others >= FEWEST_PAGES else None if most >= FEWEST_PAGES else False

@@ -19,17 +19,9 @@ class SignalKind(StrEnum):
     BUILDER = "builder"
 
 
-MONETISED = (SignalKind.ADS, SignalKind.AFFILIATE)
-
-
 def kind_of_signal(signal: str) -> str:
     """The kind: a SignalKind, or that of a newer farmwatch."""
     return signal.partition(":")[0]
-
-
-def is_monetised(signals: Iterable[str]) -> bool:
-    """Whether a page earns by ads or by affiliate links."""
-    return any(kind_of_signal(signal) in MONETISED for signal in signals)
 
 
 def names_of_kind(signals: Iterable[str], kind: SignalKind) -> list[str]:

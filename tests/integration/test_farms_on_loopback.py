@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from farmwatch.__main__ import run
 from farmwatch.demo.human_pages import human_pages
@@ -14,6 +15,9 @@ from farmwatch.demo.site_pages import llm_articles
 from farmwatch.share.current_rate import read_sitemaps
 from farmwatch.share.evidence_pages import evidence_pages
 from scoring.rates.farm_signs import FarmSigns
+from stream.log.contract import Output
+from stream.schema.records import encode
+from stream.schema.topics import SITES
 from tests.support.processes.farm import Farm
 
 pytestmark = pytest.mark.slow
@@ -76,6 +80,13 @@ def test_farms_of_a_crawled_web_are_told(tmp_path: Path, capfd: pytest.CaptureFi
         rows = outcome.sites
         with farm.log() as log:
             signs, proofs = FarmSigns.of(rows.values(), read_sitemaps(log)), evidence_pages(log, rows)
+            ten = {"pages": 10, "articles": 10, "signals": {"cms:wix": 10}}
+            others = [  # sites without either sign, so that there is a share
+                replace(rows["poor.test"], id=site, site=site, queries=[site], scored=10, flagged=10 * (n < 20), **ten)
+                for n in range(60)
+                for site in [f"{n}.example"]
+            ]
+            log.append([Output(SITES, 0, row.site.encode(), encode(row)) for row in others])
         options = [word for flag in farm.flags for word in ("--set", flag)]
         capfd.readouterr()
         assert run(["rate", "--of", "farm", "--json", *options]) == 0
@@ -89,4 +100,6 @@ def test_farms_of_a_crawled_web_are_told(tmp_path: Path, capfd: pytest.CaptureFi
         if page.text_digest in flagged:
             surest.setdefault(page.site, []).append((flagged[page.text_digest], page.url))
     assert proofs == {site: max(pages)[1] for site, pages in surest.items()} != {}
-    assert line["definition"] == "farm" and line["scored_sites"] == len(WEB)
+    kinds = [expected for *_, (*_, expected) in WEB.values()]
+    assert line["definition"] == "farm" and line["scored_sites"] == len(WEB) + 60
+    assert (line["farms"][0]["yes"], line["farms"][0]["unknown"]) == (kinds.count(True), kinds.count(None)) == (2, 2)

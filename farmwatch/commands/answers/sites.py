@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -14,7 +16,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.crawl.orders import NotVisited
-from farmwatch.share.blocklists import blocklist, header_of, is_plain_host
+from farmwatch.share.blocklists import blocklist, expected_false, header_of, is_plain_host, made_by
 from farmwatch.share.current_rate import read_sitemaps
 from farmwatch.share.cut_options import read_part
 from farmwatch.share.evidence_pages import evidence_pages
@@ -71,7 +73,9 @@ def sites(
     that the review calls human are left out; if they are more than --fdr allows by chance, no site is listed (exit code
     1), for the flags err more here than they did elsewhere. Sites that were measured before but not yet in their newest
     term are left out, and so are excluded and forgotten hosts: `farmwatch crawl exclude HOST --why ...` removes an
-    entry for good. CSV, JSON and Parquet have an evidence page of each site.
+    entry for good. CSV, JSON and Parquet have an evidence page of each site, and in each row what the header of a
+    blocklist says: `listed_at`, `listed_by`, `expected_false` sites of the list, `contact` and the detector's
+    `warning`.
 
     With --llm --format ublacklist, hosts, adblock or searxng: the list as such programs read it. Its header has the
     date, the versions, the expected error and crawl.contact, which owners of sites need.
@@ -99,7 +103,8 @@ def sites(
     most_false = read_part(fdr or "1%", "--fdr", 1)
     evidence: dict[str, str] = {}
     proof: Column[ListedSite] = Column("evidence", "text", lambda line: evidence.get(line.row.site, ""))
-    selection = listing.of([*SITE_COLUMNS, proof] if llm else SITE_COLUMNS)
+    head: dict[str, Any] = {}
+    selection = listing.of([*SITE_COLUMNS, proof, *_head_columns(head)] if llm else SITE_COLUMNS)
     config = common.load().config
     if listing.blocklist:
         config.crawl.check()  # owners need a contact
@@ -130,17 +135,21 @@ def sites(
     tested = sum(can_tell(line.row.before_scored, line.row.since_scored) for line in lines)
     if turned:
         lines = sorted((line for line in lines if line.turned), key=lambda line: line.row.turn_p or 0)
+    if llm and not listing.is_table:
+        entries = (line for line in selection.rows(lines) if not listing.blocklist or is_plain_host(line.row.site))
+        lines = list(islice(entries, listing.limit or None))
+        head |= {"listed_at": now_ms, "listed_by": made_by(), "expected_false": round(expected_false(lines), 6)}
+        head |= {"contact": config.crawl.contact, "warning": caveats(config, (line.row.detector for line in lines))}
     if listing.blocklist:
-        lines = [line for line in selection.rows(lines) if is_plain_host(line.row.site)][: listing.limit or None]
-        _put_blocklist(listing.blocklist, listing.out, lines, every, config, now_ms)
+        _put_blocklist(listing.blocklist, listing.out, lines, config, now_ms)
     else:
         selection.put(lines, "site", TURNS_SHOWN if turned else SITES_SHOWN)
     if turned:
         of = f"{len(lines):,} of {counted(tested, 'site')} with enough dated articles turned"
         message(f"{of}; {tested * CHANGED_WRITER:.1f} are expected to be changes of writer alone")
     if certain is not None:
-        false = sum(1 - (line.p_llm or 0) for line in lines)
-        said = f"{counted(len(lines), 'site')} in the list, of which {false:.1f} are expected not to be LLM sites"
+        false = f"{expected_false(lines):.1f} are expected not to be LLM sites"
+        said = f"{counted(len(lines), 'site')} in the list, of which {false}"
         message(f"{said}: at most {most_false:.1%}")
         for remark in sentences(certain.untold):
             message(remark)
@@ -148,13 +157,21 @@ def sites(
     return Exit.OK
 
 
-def _put_blocklist(
-    form: Blocklist, out: Path | None, lines: list[ListedSite], every: list[ListedSite], config: Config, now_ms: int
-) -> None:
+def _head_columns(head: Mapping[str, Any]) -> list[Column[ListedSite]]:
+    """What is the same for the whole list; `head` is filled before a row is written."""
+    return [
+        Column("listed_at", "time", lambda _: head.get("listed_at", 0)),
+        Column("listed_by", "text", lambda _: head.get("listed_by", "")),
+        Column("expected_false", "number", lambda _: head.get("expected_false")),
+        Column("contact", "text", lambda _: head.get("contact", "")),
+        Column("warning", "text", lambda line: head.get("warning", {}).get(line.row.detector, "")),
+    ]
+
+
+def _put_blocklist(form: Blocklist, out: Path | None, lines: list[ListedSite], config: Config, now_ms: int) -> None:
     warnings = caveats(config, (line.row.detector for line in lines))
     header = header_of(lines, config.crawl.contact, warnings, now_ms)
-    hosts, known = ([line.row.site for line in some] for some in (lines, every))
-    text = blocklist(form, "LLM sites, measured by farmwatch", header, hosts, known)
+    text = blocklist(form, "LLM sites, measured by farmwatch", header, [line.row.site for line in lines])
     if out is None:
         put(text.removesuffix("\n"))
     else:

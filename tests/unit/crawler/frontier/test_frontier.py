@@ -11,6 +11,7 @@ import pytest
 from crawler.errors import UnusableUrl
 from crawler.fetch.jobs import RequestKind
 from crawler.frontier.report import site_report
+from crawler.frontier.rows import Stop
 from crawler.robots.rules import RobotsRules
 from crawler.web.sitemaps import SitemapFile
 from scoring.sites.settings import TallySettings
@@ -173,6 +174,27 @@ def test_a_count_with_a_gap_replaces_no_fuller_one() -> None:
         site.walk()
         site.decide(stop=False, term=site.row.term + 1)
     assert [(row.urls, row.files_read) for row in site.sitemaps] == [(3, 1), (6, 2)]
+
+
+@pytest.mark.parametrize("fills", [False, True], ids=["decided", "budget"])
+def test_a_reading_that_ends_with_its_site_is_a_lower_bound(fills: bool) -> None:
+    """Sitemaps of which some files are unread when the site is stopped are counted so far, if that is no less."""
+    robots = b"Sitemap: http://a.test/1.xml\nSitemap: http://a.test/2.xml"
+    site = begun("hit", robots=robots, page_budget=2)
+    site.step()
+    site.step(sitemap=SitemapFile(pages=tuple(f"http://a.test/{n}" for n in range(500))))
+    if fills:
+        site.hits(*hits_at("more"))
+        site.walk()
+    else:
+        site.decide(stop=True)
+    assert site.row.stopped == (Stop.BUDGET if fills else Stop.DECIDED)
+    assert [(row.urls, row.files_read, row.files_listed) for row in site.sitemaps] == [(500, 1, 2)]
+    site.decide(stop=False, term=site.row.term + 1)
+    site.robots(robots)
+    site.answer(site.reach(RequestKind.SITEMAP), sitemap=SitemapFile(pages=("http://a.test/1",)))
+    site.decide(stop=True, term=site.row.term)
+    assert len(site.sitemaps) == 1
 
 
 def test_a_site_without_sitemaps_has_no_count() -> None:

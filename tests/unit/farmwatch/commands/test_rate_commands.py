@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -132,8 +133,9 @@ def test_the_share_of_farms_is_given_with_what_is_unknown(farmwatch: Runner, tmp
     assert (line["farms"][0]["yes"], line["farms"][0]["unknown"]) == (10, 20)
     said = " ".join(farmwatch("rate", "--of", "farm", "--log", url).out.split())
     assert "content farms: 1" in said and "with 500 article URLs" in said and "not measurable" in said
-    listed = farmwatch("rate", "--of", "farm", "--by", "source", "--log", url)
-    assert listed.code == Exit.OK
+    (of_source,) = farmwatch("rate", "--of", "farm", "--by", "source", "--json", "--log", url).lines
+    assert of_source["group"] == "unknown" and of_source["farms"] == line["farms"]
+    assert (of_source["share"], of_source["at_most"]) == (line["share"], line["at_most"])
 
 
 def test_a_cut_of_a_series_by_publication_is_said(farmwatch: Runner, finished: str) -> None:
@@ -157,7 +159,10 @@ def test_sites_that_turned_are_a_list_of_their_own(farmwatch: Runner, finished: 
 
 
 def test_a_list_to_publish_leaves_out_what_was_removed(farmwatch: Runner, tmp_path: Path) -> None:
-    """`crawl exclude` removes an entry for good, in each format; a blocklist needs a contact, and goes with --llm."""
+    """`crawl exclude` removes an entry for good, in each format; a blocklist needs a contact, and goes with --llm.
+
+    Rows of JSON have what the top of a blocklist says, of the rows that are written.
+    """
     url = f"sqlite:{tmp_path / 'lists'}"
     farmwatch("log", "topics", "--create", "--log", url)
     counts = {"scored": 10, "pages": 10, "articles": 10}
@@ -179,6 +184,13 @@ def test_a_list_to_publish_leaves_out_what_was_removed(farmwatch: Runner, tmp_pa
     lines = farmwatch("sites", "--llm", "--json", "--log", url).lines
     assert len(lines) == 20 and {line["evidence"] for line in lines} == {""}  # without a page
     assert "s3.example" not in {line["site"] for line in lines}
+    few = farmwatch("sites", "--llm", "--json", "--limit", "5", *contact, "--log", url).lines
+    false = sum(1 - line["p_llm"] for line in few)
+    assert [line["expected_false"] for line in few] == pytest.approx([false] * 5, abs=1e-5)
+    assert {(line["contact"], line["listed_by"]) for line in few} == {
+        (contact[1][14:], f"farmwatch {version('farmwatch')}")
+    }
+    assert all(line["listed_at"] for line in few) and all("warning" in line for line in few)
 
 
 def test_controls_are_said_beside_the_share(farmwatch: Runner, finished: str) -> None:

@@ -137,16 +137,17 @@ def _groups(by: str, rows: list[SiteState], cut: Cut | None = None) -> list[tupl
 
 
 def test_sites_are_split_by_what_they_earn_by_and_by_their_software() -> None:
-    """Monetised as for farms, unknown with a single page; a site of two systems counts in both."""
+    """Monetised as for farms: a page tells nothing, nor do two networks on one each; two systems count in both."""
     rows = [
         _row("a", "llm", pages=9, signals={"ads:adsense": 2, "ads:adsense:1234567890": 2, "cms:wordpress": 9}),
         _row("b", "human", pages=9, articles=9, signals={"affiliate:amazon": 9, "cms:shopify": 1, "cms:wordpress": 1}),
         _row("c", "llm", pages=9, signals={"ads:adsense": 1, "ads:taboola": 1, "analytics:google": 9}),
         _row("d", "llm", pages=1, signals={"ads:adsense": 1}),
         _row("e", "unclassifiable"),
+        _row("f", "human", pages=9, signals={"analytics:google": 9}),
     ]
-    assert _groups("monetised", rows) == [("no", 1, 1), ("unknown", 1, 2), ("yes", 1, 2)]
-    assert _groups("cms", rows) == [("shopify", 0, 1), ("unknown", 2, 3), ("wordpress", 1, 2)]
+    assert _groups("monetised", rows) == [("no", 0, 1), ("unknown", 2, 3), ("yes", 1, 2)]
+    assert _groups("cms", rows) == [("shopify", 0, 1), ("unknown", 2, 4), ("wordpress", 1, 2)]
 
 
 def test_sites_are_split_by_the_size_of_their_operator() -> None:
