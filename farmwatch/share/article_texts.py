@@ -31,7 +31,8 @@ class ArticleText(NamedTuple):
     site: str
     age: str  # PageAge
     text: str
-    language: str = ""
+    digest: str  # of the text
+    language: str
 
 
 def article_texts(log: Log, is_wanted: Callable[[str, str], bool]) -> Iterator[ArticleText]:
@@ -50,4 +51,4 @@ def article_texts(log: Log, is_wanted: Callable[[str, str], bool]) -> Iterator[A
                 verdict, text = judge_and_text(features, live.ruleset)
                 if verdict.verdict in KEPT:
                     language = str(features.measures.get("language") or "")
-                    yield ArticleText(features.id, features.site, verdict.age, text, language)
+                    yield ArticleText(features.id, features.site, verdict.age, text, verdict.text_digest, language)

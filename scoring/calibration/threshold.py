@@ -129,9 +129,10 @@ def refuse_too_few(scores: LabelledScores, fpr: float) -> None:
     if scores.knows_sites:
         rows.append(("sites with human texts", _sites(scores, llm=False), SITES))
         rows.append(("sites with LLM texts", _sites(scores, llm=True), SITES))
-    if all(have >= need for _, have, need in rows):
+    lacking = [(noun, have, need) for noun, have, need in rows if have < need]
+    if not lacking:
         return
-    said = "; ".join(f"{have} {noun}, {need} are needed" for noun, have, need in rows)
+    said = "; ".join(f"{have} {noun}, {need} are needed" for noun, have, need in lacking)
     if out := scores.abstained_human + scores.abstained_llm:
         said += f"; {out} texts were not scored"
     hint = " A higher rate needs fewer human texts." if fpr < 0.05 else ""

@@ -145,7 +145,10 @@ def _of_log(config: Config, detector: str) -> list[ScoredLabel]:
                     site=article.site,
                     genre=article.language,
                 )
-                for article in article_texts(log, lambda site, age: _is_llm(site, age) is not None)
+                for article in {
+                    article.digest: article
+                    for article in article_texts(log, lambda site, age: _is_llm(site, age) is not None)
+                }.values()
             ]
             if texts:
                 message(f"no control page has a score of {base}: it reads {counted(len(texts), 'text')} of the log now")
@@ -156,9 +159,11 @@ def _of_log(config: Config, detector: str) -> list[ScoredLabel]:
 
 
 def _scored_of_log(log: Log, base: str) -> Iterator[ScoredLabel]:
+    known = set[str]()
     for article in scored_articles(log, base):
         is_llm, score = _is_llm(article.site, article.age), article.score
-        if is_llm is not None:
+        if is_llm is not None and score.text_digest not in known:  # of a repeated text one, as of labels
+            known.add(score.text_digest)
             number = score.p_llm if compared(base) == "p_llm" else score.score
             register = article.words, article.site, article.language
             yield ScoredLabel(score.detector, is_llm, number, *register)

@@ -109,8 +109,8 @@ def import_archives(
         put("; ".join(said))
     if total.skipped["private_address"]:
         message("--set crawl.allow_private=true lets in what comes from addresses that are not public")
-    if controls and not total.pages and not total.skipped["known"]:
-        message(f"no page was fetched before {CHATGPT}, by its WARC-Date: there are no controls here")
+    if controls and not total.pages and (total.skipped["fetched_later"] or total.broken):
+        message(f"no page was surely fetched before {CHATGPT}, by its WARC-Date: there are no controls here")
     if not (total.pages or total.skipped or total.broken):
         message("nothing was imported: there is no record")
     return Exit.OK if not total.broken and (total.pages or total.skipped["known"]) else Exit.PROBLEM

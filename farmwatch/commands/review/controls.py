@@ -64,8 +64,10 @@ def controls(
         rows = registers(scored_articles(log, detector, run))
     selection.put(rows, "row", [column.name for column in _COLUMNS])
     if listing.is_table:
-        for text in (*_advice(rows), _stated(stated_flags(config.score, detector))):
+        for text in _advice(rows):
             message(text)
+        if any(row.counts for row in rows):
+            message(_stated(stated_flags(config.score, detector)))
         print_caveats(caveats(config, [detector]), short=True)
     return Exit.OK
 

@@ -126,6 +126,22 @@ def test_a_threshold_is_calibrated_on_the_controls_of_the_log(farmwatch: Runner,
     assert made.measured_on.endswith(f"of the controls of the log {ends}")
 
 
+def test_a_repeated_text_is_one_control(farmwatch: Runner, tmp_path: Path) -> None:
+    """A text under several hosts counts once: it says no more of the detector each time it is repeated."""
+    url = new_log(tmp_path / "log", farmwatch, known_pages(), LITE)
+    with closing(open_log(url)) as log:
+        for number in range(40):
+            of: dict[str, Any] = {"id": f"r{number}", "site": f"copy{number}.example", "page_id": f"r{number}"}
+            again = Verdict(**of, url="u", verdict="article", text_digest="t0", fetched_at=1, age="control")
+            score = text_score(of["site"], "t0", LITE, True, of["page_id"], of["id"], p_llm=0.99)
+            place = partition_of(of["site"], log.topics()[VERDICTS])
+            log.append([Output(VERDICTS, place, of["site"].encode(), encode(again))])
+            log.append([Output(SCORES, place, score_key(score).encode(), encode(score))])
+    ran = farmwatch("lab", "calibrate", "--from-controls", "--detector", LITE, "--fpr", "0.05", "--json", "--log", url)
+    (report,) = ran.lines
+    assert report["all"]["false_positives"]["total"] == 600
+
+
 def test_controls_and_labels_are_told_apart(farmwatch: Runner, tmp_path: Path) -> None:
     """The texts of --labels help to choose the threshold; what it flags of controls is counted over the log's alone."""
     url = new_log(tmp_path / "log", farmwatch, known_pages(), LITE)
