@@ -13,7 +13,8 @@ from stream.text.ranges import PositiveCount, PositiveSeconds, Seconds, SizeByte
 _NAME = re.compile(r"[A-Za-z][A-Za-z_-]{0,62}")  # a product token by RFC 9309 section 2.2.1
 _CONTACT = re.compile(r"(https?://[^\s()]+\.[^\s()]+|[^\s()@]+@[^\s()@]+\.[^\s()@]+)")
 _ORIGIN = re.compile(r"https://[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::[0-9]{1,5})?(?![^/?#])")
-_PROXY = re.compile(r"http://(?:[^\s/?#@:]+(?::[^\s/?#@]*)?@)?(?:[A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}/?")
+PROXY = re.compile(r"http://([^\s/?#@:]+(?::[^\s/?#@]*)?@)?((?:[A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5})/?")
+"""A value of crawl.proxy; its groups are the user, which may be missing, and HOST:PORT."""
 _BODY_CAP_BYTES = 3 * 1024 * 1024  # below the log's cap of a record, even if zstd saves nothing
 SLOW_S = 120.0  # a site with a longer Crawl-delay is in the slow lane
 _REQUESTS_PER_ROBOTS = 4  # that a robots.txt is valid for at least: else a slow site is asked for nothing else
@@ -23,7 +24,7 @@ class SignatureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     """The signature of requests by Web Bot Auth, by which sites can verify that the crawler asks."""
 
     key: str = ""
-    """File with the key that signs each request, as `farmwatch crawl key` makes it; empty: requests are not signed."""
+    """File with the key that signs requests, as `farmwatch crawl key --new` makes it; empty: they are not signed."""
     agent: str = ""
     """Site on which the key directory is, as https://HOST; empty: that of crawl.contact."""
 
@@ -141,7 +142,7 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             raise BadCrawlSettings(f"crawl.name is {self.name!r}: use letters, '_' and '-' only")
         if self.signature.key and self.contact:
             _ = self.signature_agent
-        if self.proxy and not _PROXY.fullmatch(self.proxy):  # not repeated: it may hold a password
+        if self.proxy and not PROXY.fullmatch(self.proxy):  # not repeated: it may hold a password
             raise BadCrawlSettings("crawl.proxy is no http://HOST:PORT or http://USER:PASSWORD@HOST:PORT")
         if self.resolve_to and not self.allow_private:
             raise BadCrawlSettings("crawl.resolve_to is for tests: it needs crawl.allow_private = true")

@@ -1,7 +1,7 @@
 """The connections of the HTTP client. The only module that uses aiohttp's internals; test_connections names each.
 
 aiohttp connects only to the pinned addresses of a request: at most one of each family, raced by RFC 8305. The address
-guard checks each when its socket is created.
+guard checks each when its socket is created. With a proxy it connects through a tunnel instead.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from aiohttp.client_reqrep import ConnectionKey
 
 from crawler.errors import PrivateAddress
 from crawler.fetch.address_guard import FixedResolver, guarded_sockets, is_permitted, resolved
-from crawler.fetch.context import STARVED, FetchContext
+from crawler.fetch.context import FetchContext
 from crawler.fetch.dns_cache import DnsCache
-from crawler.fetch.proxy import Proxy, ProxyFailed
+from crawler.fetch.proxy import Proxy
 from crawler.settings import CrawlSettings
 from crawler.signing.request_signer import RequestSigner
 from crawler.signing.signing_key import read_key
@@ -39,7 +39,6 @@ from crawler.web.response_head import HEAD_CAP_BYTES, begins_head, head_end, is_
 
 _DEAD_S = 600.0  # an unreachable address comes last for this time
 _DEAD_HELD = 4096  # such addresses remembered
-_WANTS_CREDENTIALS = 407
 _LINE_BYTES = 64 * 1024  # of a status line, and of a header with its name
 _HEADERS = 256  # of a response; more end it
 _INTERIM = 20  # heads (1xx) before that of a response; more end it
@@ -92,9 +91,10 @@ class Connections(AbstractResolver):
         room_for(2 * settings.max_in_flight + _KEPT)  # a connection to each family may be tried
         self._loop = asyncio.get_running_loop()
         self._connector = _Connector(
+            self._proxy,
             limit=0,  # the gate bounds them
             use_dns_cache=False,
-            socket_factory=self._proxy.make_socket if self._proxy else guarded_sockets(self._allowed),
+            socket_factory=guarded_sockets(self._allowed),
             resolver=self,
             keepalive_timeout=max(15.0, 2 * settings.delay_s),
         )
@@ -124,8 +124,7 @@ class Connections(AbstractResolver):
         headers = [*self._headers, *conditions.items()]
         if self._signer is not None:
             headers += self._signer.headers(url.host_port_subcomponent or "")
-        by = {"proxy": self._proxy.url, "proxy_headers": self._proxy.headers} if self._proxy else {}
-        request = aiohttp.ClientRequest("GET", url, headers=headers, loop=self._loop, **by)  # type: ignore[arg-type]
+        request = aiohttp.ClientRequest("GET", url, headers=headers, loop=self._loop)
         began = self._loop.time()
         host = url.raw_host or ""
         self._pins[host] = context.pins
@@ -206,14 +205,12 @@ class Connections(AbstractResolver):
     async def resolve(
         self,
         host: str,
-        port: int = 0,  # pins have one
+        port: int = 0,  # noqa: ARG002  # pins have one
         family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002  # and one of each family
     ) -> list[ResolveResult]:
-        if self._proxy is not None:
-            return await self._proxy.find(port)
         if host not in self._pins:
             raise OSError(f"no address is pinned for {host}")
-        return list(self._pins[host])
+        return list(self._pins[host][: 1 if self._proxy else None])  # a tunnel is tried once
 
     def failed(self, addresses: Sequence[str]) -> None:
         """None of these addresses accepted a connection: prefer the host's other addresses for a while."""
@@ -301,32 +298,26 @@ class _Wire(ResponseHandler):
 
 
 class _Connector(aiohttp.TCPConnector):
-    """aiohttp's connector with our protocol, and a cap on the connections kept open."""
+    """aiohttp's connector with our protocol, a proxy, and a cap on the connections kept open."""
 
-    def __init__(self, **options: object) -> None:
+    def __init__(self, proxy: Proxy | None, **options: object) -> None:
         super().__init__(**options)  # type: ignore[arg-type]
         self._factory = cast("partial[ResponseHandler]", partial(_Wire, loop=self._loop))
+        self._proxy = proxy
 
-    async def _create_direct_connection(
-        self, *given: Any, client_error: type[Exception] = aiohttp.ClientConnectorError, **named: Any
+    async def _wrap_create_connection(
+        self, *given: Any, req: aiohttp.ClientRequest, timeout: aiohttp.ClientTimeout, **named: Any
     ) -> tuple[asyncio.Transport, ResponseHandler]:
-        """As aiohttp's, but a proxy that is not reached is no failure of the site that was asked through it."""
+        """As aiohttp's, or through the proxy, which chooses the address."""
+        if self._proxy is None:
+            return await super()._wrap_create_connection(*given, req=req, timeout=timeout, **named)
+        made = await self._proxy.tunnel(req.url, timeout.sock_connect or math.inf)
         try:
-            return await super()._create_direct_connection(*given, client_error=client_error, **named)
-        except (aiohttp.ClientError, OSError) as error:  # TimeoutError included
-            if client_error is aiohttp.ClientProxyConnectionError and getattr(error, "errno", None) not in STARVED:
-                raise ProxyFailed from None
+            del named["addr_infos"]
+            return await self._wrap_existing_connection(*given, req=req, timeout=timeout, sock=made, **named)
+        except BaseException:
+            made.close()
             raise
-
-    async def _create_proxy_connection(
-        self, *given: Any, **named: Any
-    ) -> tuple[asyncio.BaseTransport, ResponseHandler]:
-        try:
-            return await super()._create_proxy_connection(*given, **named)
-        except aiohttp.ClientHttpProxyError as error:
-            if error.status == _WANTS_CREDENTIALS:
-                raise ProxyFailed from None
-            raise aiohttp.ClientConnectionError("the proxy does not reach the site") from None
 
     def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
         """As aiohttp's. Since a host keeps one connection, the hosts are counted."""

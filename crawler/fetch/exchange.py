@@ -216,11 +216,7 @@ class _Tape:
             via="" if context.final_url == job.url else job.url,
             started_ms=context.sent_ms,
             address=context.address,
-            request_headers=[
-                (name.encode(), value.encode("utf-8", "replace"))
-                for name, value in sent.items()
-                if name != "Proxy-Authorization"
-            ],
+            request_headers=[(name.encode(), value.encode("utf-8", "replace")) for name, value in sent.items()],
             version=f"HTTP/{version.major}.{version.minor}" if version is not None else "HTTP/1.1",
             status=response.status,
             reason=clean(response.reason or "", 200),

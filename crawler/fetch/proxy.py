@@ -1,49 +1,82 @@
-"""An HTTP proxy between the crawler and all sites: CONNECT for https, the whole URL for http (RFC 9110, 9112)."""
+"""An HTTP proxy between the crawler and all sites: a tunnel to each (CONNECT, RFC 9110 section 9.3.6), for http too.
+
+In a tunnel no answer of the proxy can be mistaken for one of the site, such as a 403 for its robots.txt.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import re
 import socket
-from typing import Any
 
+import aiohttp
 import yarl
-from aiohttp.abc import ResolveResult
-from aiohttp.resolver import ThreadedResolver
+from aiohappyeyeballs import start_connection
 
-from crawler.errors import PrivateAddress
+from crawler.fetch.context import STARVED
+
+_HEAD_BYTES = 64 * 1024  # of its answer
+_STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])[ \r]")
+_WANTS_CREDENTIALS = 407
+_REFUSES_PORT = (403, 405)  # of any other port than that of https; there they are about the site
+_HTTPS = 443
+_RACE_S = 0.25  # between addresses of its name (RFC 8305)
 
 
 class ProxyFailed(Exception):
-    """Control flow: the proxy was not reached, or wants other credentials; no site is to blame."""
+    """Control flow: the proxy was not reached, or does not serve this crawler; no site is to blame."""
 
 
 class Proxy:
-    """The proxy of crawl.proxy. Its password is in `headers` only."""
+    """The proxy of crawl.proxy. Nothing shows its password."""
 
     def __init__(self, url: str) -> None:
         parsed = yarl.URL(url)
-        self.url = parsed.with_user(None).with_path("")
-        user = f"{parsed.user}:{parsed.password or ''}".encode()
-        # aiohttp sends it as Proxy-Authorization, with CONNECT or with the request
-        self.headers = {"Authorization": f"Basic {base64.b64encode(user).decode()}"} if parsed.user else None
-        self.host = parsed.raw_host or ""
-        self._addresses = {self.host}  # if it is none but a name, `find` replaces it
-        self._resolver: ThreadedResolver | None = None
+        self._host, self._port = parsed.raw_host or "", parsed.port or 0
+        user = base64.b64encode(f"{parsed.user}:{parsed.password or ''}".encode()).decode()
+        self._credentials = f"Proxy-Authorization: Basic {user}\r\n" if parsed.user else ""
 
-    async def find(self, port: int) -> list[ResolveResult]:
-        """The addresses of its name, by the resolver of the system: it may be known in this network only.
+    async def tunnel(self, url: yarl.URL, connect_s: float) -> socket.socket:
+        """A connection to the host and port of a URL; the proxy itself must be reached in `connect_s`.
 
-        Raises OSError.
+        Raises ProxyFailed, ClientConnectionError if the proxy does not reach the site, and OSError.
         """
-        if self._resolver is None:
-            self._resolver = ThreadedResolver()
-        results = await self._resolver.resolve(self.host, port, socket.AF_UNSPEC)
-        self._addresses = {result["host"] for result in results}
-        return results
+        made = await self._connect(connect_s)
+        try:
+            answer = await self._ask(made, f"{url.host_subcomponent}:{url.port}")
+            found = _STATUS.match(answer)
+            status = int(found[1]) if found else 0
+            if not found or status == _WANTS_CREDENTIALS or (status in _REFUSES_PORT and url.port != _HTTPS):
+                raise ProxyFailed
+            if status // 100 != 2 or not answer.endswith(b"\r\n\r\n"):  # the site sends nothing before it is asked
+                raise aiohttp.ClientConnectionError("the proxy does not reach the site")
+        except BaseException:
+            made.close()
+            raise
+        return made
 
-    def make_socket(self, info: Any) -> socket.socket:
-        """A socket to the proxy, and to nothing else."""
-        family, kind, protocol, _, target = info
-        if target[0] not in self._addresses:
-            raise PrivateAddress(f"{target[0]} is not an address of the proxy")
-        return socket.socket(family, kind, protocol)
+    async def _connect(self, connect_s: float) -> socket.socket:
+        """By the resolver of the system: the name may be known in this network only."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(connect_s):
+                found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+                return await start_connection(found, happy_eyeballs_delay=_RACE_S)
+        except OSError as error:  # TimeoutError included
+            if error.errno in STARVED:
+                raise
+            raise ProxyFailed from None
+
+    async def _ask(self, made: socket.socket, target: str) -> bytes:
+        """The answer up to the end of its head, with what came with it."""
+        loop = asyncio.get_running_loop()
+        asked = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{self._credentials}\r\n"
+        await loop.sock_sendall(made, asked.encode())
+        answer = b""
+        while b"\r\n\r\n" not in answer and len(answer) < _HEAD_BYTES:
+            piece = await loop.sock_recv(made, 4096)
+            if not piece:
+                raise aiohttp.ClientConnectionError("the proxy ends the connection")
+            answer += piece
+        return answer

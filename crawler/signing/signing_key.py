@@ -43,7 +43,8 @@ class SigningKey:
 def read_key(file: Path) -> SigningKey:
     """The key of a PEM file (PKCS #8), as `make_key` and `openssl genpkey -algorithm ed25519` write it.
 
-    Raises MissingExtra, and BadSigningKey for a file that every user may read, or that holds no such key.
+    Raises MissingExtra, and BadSigningKey for a file that is missing, that others may read, or that holds no such key.
+    A group may read the file of another user: so secrets are mounted where the process is not root.
     """
     _require_cryptography()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -51,8 +52,9 @@ def read_key(file: Path) -> SigningKey:
 
     try:
         with file.open("rb") as opened:
-            if stat.S_IMODE(os.fstat(opened.fileno()).st_mode) & 0o007:
-                raise BadSigningKey(f"{file}: every user may read this key", case="open", file=file)
+            state = os.fstat(opened.fileno())
+            if stat.S_IMODE(state.st_mode) & (0o077 if state.st_uid == os.geteuid() else 0o007):
+                raise BadSigningKey(f"{file}: other users may read this key", case="open", file=file)
             text = opened.read(_MOST_BYTES)
     except OSError as error:
         raise BadSigningKey(f"{file}: {error.strerror}") from None

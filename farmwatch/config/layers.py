@@ -23,6 +23,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args
 
 import msgspec
 
+from crawler.settings import PROXY
 from stream.text.toml import BadToml, as_toml, read_toml
 from stream.text.user_errors import ConfigError
 from stream.text.wording import nearest
@@ -267,8 +268,8 @@ def encode(value: Any) -> Any:
 def masked(setting: Setting, value: Any) -> Any:
     """A value with its secrets masked.
 
-    Masked are secrets, table entries whose name is that of a secret, headers, the prefix of a key, the user of a proxy,
-    and the values in the query of a URL, where keys are written by mistake.
+    Masked are secrets, table entries whose name is that of a secret, headers, the prefix of a key, the user of a proxy
+    (all of it, if it is no proxy), and the values in the query of a URL, where keys are written by mistake.
     """
     if setting.secret:
         return MASK if value else encode(value)
@@ -283,8 +284,9 @@ def _without_secrets(name: str, plain: Any) -> Any:
         }
     if isinstance(plain, str) and name == "key_prefix":
         return MASK if plain else plain
-    if isinstance(plain, str) and name == "proxy" and "@" in plain:
-        return f"http://{MASK}@{plain.rpartition('@')[2]}"
+    if isinstance(plain, str) and name == "proxy" and plain:
+        found = PROXY.fullmatch(plain)  # of anything else, any part may be the password
+        return f"http://{MASK}@{found[2]}" if found and found[1] else plain if found else MASK
     if isinstance(plain, str) and name == "url":
 
         def hidden(match: re.Match[str]) -> str:

@@ -15,7 +15,7 @@ REMEDIES: dict[str, str] = {
     "BadIdentity": "`farmwatch lab detectors` and `farmwatch lab score` print identities",
     "BadModel outdated": "train it again",
     "BadRuleset": "correct the file, or take one of `farmwatch rulesets list`",
-    "BadSigningKey": "`farmwatch crawl key FILE` makes a key in a new file, which crawl.signature.key names",
+    "BadSigningKey": "`farmwatch crawl key FILE --new` makes a key in a new file, which crawl.signature.key names",
     "BadSigningKey open": "`chmod go= {file}`",
     "BadSiteNumbers": "learn other numbers with `farmwatch lab train-sites`, or unset tally.deciles",
     "BadThresholds": "correct score.thresholds, or run `farmwatch lab calibrate` with this detector",

@@ -12,7 +12,7 @@ from crawler.signing.key_directory import PATH, KeyDirectory, key_directory
 from crawler.signing.signing_key import make_key, read_key
 from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.terminal.messages import message, put
-from stream.text.user_errors import Exit
+from stream.text.user_errors import Exit, UsageError
 from stream.text.whole_files import write_whole
 from stream.text.wording import counted, moment, one_line
 
@@ -20,28 +20,32 @@ _NAME = PATH.rpartition("/")[2]
 
 
 def key(
-    file: Annotated[Path, Parameter(help="The key. A missing file is made; an existing one is kept.")],
+    file: Annotated[Path, Parameter(help="The key, outside of the folder of the directory.")],
     others: Annotated[
         tuple[Path, ...], Parameter(help="Further keys of the directory: the one before or after this one.")
     ] = (),
     /,
     *,
+    new: Annotated[bool, Parameter(negative=(), help="Make the key; FILE does not exist yet.")] = False,
     out: Annotated[Path, Parameter(help="The folder of the directory, as it is on the site.")] = Path(".well-known"),
     common: Common = DEFAULTS,
 ) -> int:
-    """Make the key that signs the requests of the crawl, and the directory in which sites find it.
+    """Make the directory in which sites find the key that signs the requests of the crawl; with --new also the key.
 
     The directory is a file for the site of crawl.signature.agent, or else of crawl.contact, and so are the headers to
-    send with it, printed and as a file for nginx. They expire after 90 days: the same command makes them anew.
+    send with it, printed and as a file for nginx. They expire after 90 days: the command without --new makes them anew.
     """
     settings = common.load().config.crawl
     agent = settings.signature_agent
+    for private in (file, *others):  # a link too: a web server follows it
+        if {out.resolve(), out.absolute()} & {*private.resolve().parents, *private.absolute().parents}:
+            raise UsageError(one_line(f"{private} is in {out}, which is served: keep private keys elsewhere"))
     known = [read_key(other) for other in others]
     try:
-        keys = [make_key(file), *known]
+        keys = [make_key(file) if new else read_key(file), *known]
     except FileExistsError:
-        keys = [read_key(file), *known]
-    else:
+        raise UsageError(one_line(f"{file} exists: leave out --new, or name a new file")) from None
+    if new:
         message(one_line(f"{file}: a new key that only you can read; crawl.signature.key names it"))
     directory = key_directory(keys, agent.removeprefix("https://"), time.time())
     out.mkdir(parents=True, exist_ok=True)

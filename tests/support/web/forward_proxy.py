@@ -1,4 +1,4 @@
-"""An HTTP proxy on loopback: whole URLs and CONNECT, all to one server, with a log of what it was asked."""
+"""An HTTP proxy on loopback: tunnels, all to one server, with a log of what it was asked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.support.web.server_thread import ServerThread
 
 
 class ForwardProxy(ServerThread):
-    """Passes all on to `target` (address:port); with `refuses` it answers CONNECT with this status."""
+    """Opens tunnels to `target` (address:port); with `refuses` it answers everything with this status."""
 
     def __init__(self, target: str, refuses: int = 0) -> None:
         super().__init__()
@@ -24,32 +24,20 @@ class ForwardProxy(ServerThread):
 
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            while True:
-                line, *rest = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-                self.asked.append(line)
-                self.headers.append(dict(header.split(": ", 1) for header in rest if header))
-                method, url, _ = line.split(" ")
-                if method != "CONNECT":
-                    path = "/" + url.split("/", 3)[3]
-                    kept = [header for header in rest if not header.lower().startswith("proxy-")]
-                    await self._forward("\r\n".join([f"GET {path} HTTP/1.1", "Connection: close", *kept]), writer)
-                    return
-                if self._refuses:
-                    writer.write(f"HTTP/1.1 {self._refuses} No\r\nContent-Length: 0\r\n\r\n".encode())
-                    return
-                far_reader, far_writer = await asyncio.open_connection(*self._to)
-                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                await asyncio.gather(_pipe(reader, far_writer), _pipe(far_reader, writer))
+            line, *rest = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+            self.asked.append(line)
+            self.headers.append(dict(header.split(": ", 1) for header in rest if header))
+            status = self._refuses or (0 if line.startswith("CONNECT ") else 405)
+            if status:
+                writer.write(f"HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n".encode())
+                return
+            far_reader, far_writer = await asyncio.open_connection(*self._to)
+            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            await asyncio.gather(_pipe(reader, far_writer), _pipe(far_reader, writer))
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
             writer.close()
-
-    async def _forward(self, head: str, writer: asyncio.StreamWriter) -> None:
-        far_reader, far_writer = await asyncio.open_connection(*self._to)
-        far_writer.write(head.encode())
-        await _pipe(far_reader, writer)
-        far_writer.close()
 
 
 async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from crawler.errors import BadCrawlSettings
 from crawler.fetch.fetcher import Fetcher
 from crawler.fetch.jobs import Capture, FetchResult, RequestKind
+from crawler.robots.rules import RobotsAnswer, meaning_of
 from crawler.settings import CrawlSettings
 from stream.schema.vocabulary import FetchOutcome
 from tests.hostile.internet import Certificates
@@ -30,7 +31,7 @@ def through(proxy: ForwardProxy, **changes: object) -> CrawlSettings:
     return settings_for("", resolve_to={}, proxy=url, **changes)
 
 
-def test_http_goes_through_the_proxy_by_the_whole_url(loopback: Web, tmp_path: Path) -> None:
+def test_http_goes_through_a_tunnel_too(loopback: Web, tmp_path: Path) -> None:
     """The site sees a signed request for its host; the password goes to the proxy, and into no archive."""
     loopback.routes["a.test/x"] = page("here")
     signature, key = signature_settings(tmp_path)
@@ -39,10 +40,11 @@ def test_http_goes_through_the_proxy_by_the_whole_url(loopback: Web, tmp_path: P
         settings = through(proxy, signature=signature)
         (answer,) = fetch_all(settings, "http://a.test/x", resolver=FixedDns("192.0.2.1"), tap=captured.append)
     assert (answer.outcome, b"here" in answer.body, answer.address) == (FetchOutcome.FETCHED, True, "")
-    assert proxy.asked == ["GET http://a.test/x HTTP/1.1"]
+    assert proxy.asked == ["CONNECT a.test:80 HTTP/1.1"]
     assert proxy.headers[0]["Proxy-Authorization"] == BASIC
     (seen,) = loopback.seen
-    assert seen.host == "a.test" and verified_request("http://a.test/x", seen.headers, key.jwk)
+    assert seen.host == "a.test" and seen.path == "/x" and "Proxy-Authorization" not in seen.headers
+    assert verified_request("http://a.test/x", seen.headers, key.jwk)
     sent = dict(captured[0].request_headers)
     assert b"Proxy-Authorization" not in sent and sent[b"Host"] == b"a.test"
 
@@ -55,10 +57,11 @@ def test_a_crawl_asks_for_nothing_beside_the_proxy(loopback: Web) -> None:
         "www.a.test/2": page("x"),
     }
     with ForwardProxy(loopback.target) as proxy:
-        settings = settings_for(loopback.target, proxy=f"http://127.0.0.1:{proxy.port}")
+        settings = settings_for("127.0.0.1:9", proxy=f"http://127.0.0.1:{proxy.port}")
         pages = crawl(settings, hits_of("http://a.test/1", "http://a.test/no"))
     assert [(each.outcome, each.reason) for each in pages if each.hits] == [("fetched", ""), ("refused", "robots")]
-    assert len(proxy.asked) == len(loopback.seen) >= 5
+    assert set(proxy.asked) == {"CONNECT a.test:80 HTTP/1.1", "CONNECT www.a.test:80 HTTP/1.1"}
+    assert len(loopback.seen) >= 5
 
 
 def _behind_tls(context: ssl.SSLContext, *urls: str) -> tuple[list[FetchResult], list[str]]:
@@ -138,15 +141,89 @@ def test_a_proxy_that_stays_down_is_asked_more_rarely() -> None:
     assert asyncio.run(main()) == [30, 100, 3600]
 
 
+FAILED, DEFERRED = (FetchOutcome.FAILED, "connection", True), (FetchOutcome.DEFERRED, "", False)
+
+
+@pytest.mark.parametrize("path", ["/", "/robots.txt"])
 @pytest.mark.parametrize(
-    ("status", "outcome", "reason"), [(407, FetchOutcome.DEFERRED, ""), (502, FetchOutcome.FAILED, "connection")]
+    ("scheme", "status", "end"),
+    [
+        ("https", 407, DEFERRED),
+        ("https", 403, FAILED),
+        ("https", 502, FAILED),
+        ("http", 407, DEFERRED),
+        ("http", 403, DEFERRED),
+        ("http", 405, DEFERRED),
+        ("http", 502, FAILED),
+    ],
 )
-def test_what_the_proxy_says_of_a_tunnel(loopback: Web, status: int, outcome: FetchOutcome, reason: str) -> None:
-    """Wrong credentials concern all sites; a site that the proxy does not reach has failed itself."""
+def test_what_the_proxy_says_is_no_answer_of_the_site(
+    loopback: Web, scheme: str, status: int, path: str, end: tuple[FetchOutcome, str, bool]
+) -> None:
+    """Credentials and the port of http concern all sites; a site that the proxy does not reach has failed itself.
+
+    For robots.txt a status of the proxy, taken as the site's, would allow everything.
+    """
+    kind = RequestKind.ROBOTS if path == "/robots.txt" else RequestKind.PAGE
     with ForwardProxy(loopback.target, refuses=status) as proxy:
-        (answer,) = fetch_all(through(proxy), "https://a.test/", resolver=FixedDns("192.0.2.1"))
-    assert (answer.outcome, answer.reason) == (outcome, reason)
-    assert answer.unreachable == answer.transient == (outcome is FetchOutcome.FAILED)
+        job = job_for(f"{scheme}://a.test{path}", kind)
+        (answer,) = fetch_all(through(proxy), job, resolver=FixedDns("192.0.2.1", "2001:db8::1"))
+    assert (answer.outcome, answer.reason, answer.unreachable) == end
+    assert answer.transient == answer.unreachable and answer.status == 0 and len(proxy.asked) == 1
+    assert meaning_of(answer.status, complete=False) is RobotsAnswer.UNREACHABLE
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        (b"SSH-2.0-OpenSSH_9.9\r\n\r\n", FetchOutcome.DEFERRED),
+        (b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n<html>", FetchOutcome.FAILED),
+        (b"HTTP/1.1 200 OK\r\nVia: " + 2**16 * b"x", FetchOutcome.FAILED),
+        (b"", FetchOutcome.FAILED),
+    ],
+    ids=["no proxy", "speaks before it is asked", "endless head", "closes"],
+)
+def test_a_proxy_that_speaks_no_http(said: bytes, outcome: FetchOutcome) -> None:
+    """Nothing that it says becomes a page, and its head has an end."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(said)
+        writer.close()
+
+    async def main() -> FetchResult:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        proxy = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        settings = settings_for("", resolve_to={}, proxy=proxy)
+        async with server, Fetcher(settings, resolver=FixedDns("192.0.2.1")) as fetcher:
+            return await fetcher.fetch(job_for("http://a.test/"))
+
+    answer = asyncio.run(main())
+    assert (answer.outcome, answer.status, answer.body) == (outcome, 0, b"")
+
+
+def test_each_lookup_of_the_proxy_counts(loopback: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name with several addresses, which change from one lookup to the next, is reached at one that answers."""
+    addresses = iter([["127.0.0.1", "::1"], ["127.0.0.2", "127.0.0.1"]] * 2)
+
+    async def main(port: int) -> list[FetchResult]:
+        async def look_up(host: str, port: int, *, type: int) -> list[object]:
+            assert host == "proxy.example"
+            await asyncio.sleep(0.01)
+            found = [await known(address, port, type=type) for address in next(addresses)]
+            return [info for infos in found for info in infos]
+
+        known = asyncio.get_running_loop().getaddrinfo
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", look_up)
+        settings = settings_for("", resolve_to={}, proxy=f"http://proxy.example:{port}")
+        async with Fetcher(settings, resolver=FixedDns("192.0.2.1")) as fetcher:
+            jobs = (fetcher.fetch(job_for(f"http://{name}.test/")) for name in "abcd")
+            return await asyncio.gather(*jobs)
+
+    loopback.routes |= {f"{name}.test/": page("x") for name in "abcd"}
+    with ForwardProxy(loopback.target) as proxy:
+        answers = asyncio.run(main(proxy.port))
+    assert [answer.outcome for answer in answers] == [FetchOutcome.FETCHED] * 4
 
 
 @pytest.mark.parametrize(

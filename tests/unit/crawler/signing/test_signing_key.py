@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 import sys
@@ -72,11 +73,26 @@ def test_a_file_without_such_a_key_is_refused(tmp_path: Path, text: bytes) -> No
     assert "key.pem" in str(raised.value) and "s3cr3t" not in f"{raised.value!r} {raised.value.__cause__!r}"
 
 
-@pytest.mark.parametrize(("mode", "is_refused"), [(0o604, True), (0o602, True), (0o640, False), (0o400, False)])
-def test_a_key_that_every_user_may_read_is_refused(tmp_path: Path, mode: int, is_refused: bool) -> None:
-    """A group may read it, as where a secret is mounted."""
+@pytest.mark.parametrize(
+    ("mode", "is_mine", "is_refused"),
+    [
+        (0o604, True, True),
+        (0o602, True, True),
+        (0o640, True, True),
+        (0o620, True, True),
+        (0o600, True, False),
+        (0o400, True, False),
+        (0o440, False, False),
+        (0o444, False, True),
+    ],
+)
+def test_a_key_that_other_users_may_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, is_mine: bool, is_refused: bool
+) -> None:
+    """Only its owner may; of a file of another owner also the group, as where a secret is mounted."""
     make_key(tmp_path / "key.pem")
     (tmp_path / "key.pem").chmod(mode)
+    monkeypatch.setattr("os.geteuid", lambda: os.getuid() + (not is_mine))
     if is_refused:
         with pytest.raises(BadSigningKey):
             read_key(tmp_path / "key.pem")

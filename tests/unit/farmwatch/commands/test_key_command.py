@@ -21,7 +21,7 @@ def _headers(ran: Ran) -> dict[str, str]:
 
 def test_a_key_and_its_directory_are_made(farmwatch: Runner, tmp_path: Path) -> None:
     """The file to serve verifies under the printed headers, as the file for nginx has; the key can be set."""
-    ran = farmwatch("crawl", "key", "visitor.pem", *CONTACT)
+    ran = farmwatch("crawl", "key", "visitor.pem", "--new", *CONTACT)
     assert ran.code == Exit.OK and "visitor.pem" in ran.err
     assert f"https://crawler.example/.well-known/{NAME}" in ran.err
     body, headers = (tmp_path / ".well-known" / NAME).read_bytes(), _headers(ran)
@@ -33,11 +33,11 @@ def test_a_key_and_its_directory_are_made(farmwatch: Runner, tmp_path: Path) -> 
 
 def test_a_key_is_kept_and_joined_by_another(farmwatch: Runner, tmp_path: Path) -> None:
     """A second run renews the directory of the same key; a new key is added beside the old one."""
-    farmwatch("crawl", "key", "old.pem", *CONTACT)
+    farmwatch("crawl", "key", "old.pem", "--new", *CONTACT)
     before = (tmp_path / "old.pem").read_bytes(), (tmp_path / ".well-known" / NAME).read_bytes()
     assert farmwatch("crawl", "key", "old.pem", *CONTACT).code == Exit.OK
     assert ((tmp_path / "old.pem").read_bytes(), (tmp_path / ".well-known" / NAME).read_bytes()) == before
-    ran = farmwatch("crawl", "key", "new.pem", "old.pem", "--out", "site", *CONTACT)
+    ran = farmwatch("crawl", "key", "new.pem", "old.pem", "--new", "--out", "site", *CONTACT)
     body = (tmp_path / "site" / NAME).read_bytes()
     keys = json.loads(body)["keys"]
     assert len(keys) == 2 and keys[1] == json.loads(before[1])["keys"][0]
@@ -48,24 +48,47 @@ def test_a_key_is_kept_and_joined_by_another(farmwatch: Runner, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (("visitor.pem", "--set", "crawl.contact=a@b.example"), Exit.USAGE),
-        (("visitor.pem",), Exit.USAGE),
-        (("visitor.pem", "nowhere.pem", *CONTACT), Exit.USAGE),
-        (("nowhere/visitor.pem", *CONTACT), Exit.UNAVAILABLE),
+        (("visitor.pem", "--new", "--set", "crawl.contact=a@b.example"), Exit.USAGE),
+        (("visitor.pem", "--new"), Exit.USAGE),
+        (("visitor.pem", *CONTACT), Exit.USAGE),
+        (("visitor.pem", "nowhere.pem", "--new", *CONTACT), Exit.USAGE),
+        (("nowhere/visitor.pem", "--new", *CONTACT), Exit.UNAVAILABLE),
+        ((".well-known/visitor.pem", "--new", *CONTACT), Exit.USAGE),
+        (("site/keys/visitor.pem", "--new", "--out", "site", *CONTACT), Exit.USAGE),
     ],
-    ids=["mail address", "no contact", "no other key", "no folder"],
+    ids=["mail address", "no contact", "no key", "no other key", "no folder", "served", "served below"],
 )
 def test_what_cannot_be_made_is_told(farmwatch: Runner, tmp_path: Path, arguments: tuple[str, ...], code: Exit) -> None:
-    """One line, and no directory."""
+    """A mistyped name, or a key that the site would serve: one line, no new key and no directory."""
     ran = farmwatch("crawl", "key", *arguments)
     assert ran.code == code and ran.err.strip() and not (tmp_path / ".well-known").exists()
+    assert not list(tmp_path.rglob("*.pem"))
+
+
+def test_a_key_is_not_made_over_another(farmwatch: Runner, tmp_path: Path) -> None:
+    """`--new` for a file that exists is refused and changes neither it nor the directory."""
+    farmwatch("crawl", "key", "visitor.pem", "--new", *CONTACT)
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    assert farmwatch("crawl", "key", "visitor.pem", "--new", *CONTACT).code == Exit.USAGE
+    assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
+
+
+def test_a_served_key_is_refused_by_a_link_too(farmwatch: Runner, tmp_path: Path) -> None:
+    """A link in the served folder, or the key there under another name, or as one of the others."""
+    farmwatch("crawl", "key", "visitor.pem", "--new", "--out", "site", *CONTACT)
+    (tmp_path / "site" / "link.pem").symlink_to(tmp_path / "visitor.pem")
+    (tmp_path / "site" / "kept.pem").write_bytes((tmp_path / "visitor.pem").read_bytes())
+    (tmp_path / "site" / "kept.pem").chmod(0o600)
+    (tmp_path / "kept.pem").symlink_to(tmp_path / "site" / "kept.pem")
+    for files in (["site/link.pem"], ["kept.pem"], ["visitor.pem", "kept.pem"]):
+        assert farmwatch("crawl", "key", *files, "--out", "site", *CONTACT).code == Exit.USAGE, files
 
 
 def test_nothing_shows_the_key(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
     """Not the settings, the doctor or a backup, even if the key lies in the folder of the log."""
     folder = Path(finished.removeprefix("sqlite:"))
     file = folder / "visitor.pem"
-    farmwatch("crawl", "key", str(file), *CONTACT)
+    farmwatch("crawl", "key", str(file), "--new", *CONTACT)
     secret = file.read_text().splitlines()[1]
     options = (*CONTACT, "--set", f"crawl.signature.key={file}", "--log", finished)
     for command in (("doctor", "config"), ("doctor", "--deploy"), ("crawl", "--dry-run"), ("log", "backup", "kept")):
@@ -84,9 +107,9 @@ def test_a_key_in_place_of_its_file_is_not_repeated(farmwatch: Runner) -> None:
 
 def test_a_key_that_others_may_read_fails_the_doctor(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
     """The check of the crawl says as whom it signs, or names the file and the command that closes it."""
-    farmwatch("crawl", "key", "visitor.pem", *CONTACT)
+    farmwatch("crawl", "key", "visitor.pem", "--new", *CONTACT)
     signed = ("--set", "crawl.signature.key=visitor.pem", "--log", finished)
     assert "signed as https://crawler.example" in farmwatch("doctor", *CONTACT, *signed).out
-    (tmp_path / "visitor.pem").chmod(0o644)
+    (tmp_path / "visitor.pem").chmod(0o640)
     ran = farmwatch("doctor", *CONTACT, *signed)
     assert ran.code == Exit.PROBLEM and "chmod go= visitor.pem" in ran.out

@@ -110,8 +110,9 @@ RUNS: dict[str, list[str]] = {  # command -> lines that run one after the other 
     "review-controls": ["review controls", "review controls --sort name"],
     "review-panel": ["review panel make --sites 2 --seed 1", "review panel show", "review panel show --version 9"],
     "crawl-key": [
-        "crawl key visitor.pem none.pem --set crawl.contact=https://crawler.example",
-        "crawl key visitor.pem --set crawl.contact=ann@mail.example",
+        "crawl key none.pem --set crawl.contact=https://crawler.example",
+        "crawl key .well-known/none.pem --new --set crawl.contact=https://crawler.example",
+        "crawl key none.pem --new --set crawl.contact=ann@mail.example",
     ],
     "crawl-plan": ["crawl plan --sites 10000", "crawl plan --half-width 5%", "crawl plan --hits none.csv"],
     "rate": [

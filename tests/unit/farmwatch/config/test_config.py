@@ -282,13 +282,23 @@ def test_no_key_of_a_search_is_shown(tmp_path: Path) -> None:
     assert "hush" not in str(rows)
 
 
-@pytest.mark.parametrize("user", ["ann:hush", "hush", "ann:h@hush", "ann:h/hush"])
-def test_the_user_of_a_proxy_is_masked(user: str) -> None:
-    """The address is shown without user and password."""
-    rows = {
-        path: value for path, value, _ in setting_rows(load(None, [f"crawl.proxy=http://{user}@127.0.0.1:3128"], {}))
-    }
-    assert rows["crawl.proxy"] == f"http://{MASK}@127.0.0.1:3128"
+@pytest.mark.parametrize(
+    ("proxy", "shown"),
+    [
+        ("http://ann:hush@127.0.0.1:3128", f"http://{MASK}@127.0.0.1:3128"),
+        ("http://hush@[::1]:3128/", f"http://{MASK}@[::1]:3128"),
+        ("http://127.0.0.1:3128", "http://127.0.0.1:3128"),
+        ("http://ann:hush:127.0.0.1:3128", MASK),
+        ("http://ann:h@hush@127.0.0.1:3128", MASK),
+        ("http://127.0.0.1:3128@ann:hush", MASK),
+        ("ann:hush@127.0.0.1:3128", MASK),
+        ("", ""),
+    ],
+)
+def test_the_user_of_a_proxy_is_masked(proxy: str, shown: str) -> None:
+    """A proxy is shown without user and password; what is no proxy is not shown, for any part may be the password."""
+    rows = {path: value for path, value, _ in setting_rows(load(None, [f"crawl.proxy={proxy}"], {}))}
+    assert rows["crawl.proxy"] == shown
 
 
 def test_an_entry_of_a_table_cannot_be_a_flag() -> None:
