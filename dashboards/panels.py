@@ -78,7 +78,7 @@ _ANSWER = (
     Panel("Has the share of new sites changed?",
           "1: yes, against a day of the last year; false in at most 5% of years.", "short", _by("detector, ruleset",
           "farmwatch_share_changed{@run} @live", "max"), "ShareChanged", overview=True, stat=True, red_from=1),
-    Panel("Does it matter what is counted?", "The share of sites, domains, results and results by rank; all sources.",
+    Panel("Does it matter what is counted?", "The share of sites and of domains; all sources.",
           "percentunit", _by(f"definition, bound, {_VERSIONS}",
           'farmwatch_share{source="all",bound!~"look_.*",@run} @live', "max")),
     Panel("What share of the search results do LLM sites hold?",

@@ -28,7 +28,7 @@ from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from scoring.detectors.registry import load_detectors
 from scoring.detectors.settings import ScoreSettings
-from scoring.estimate.definitions import BY_LABELS, DEFINITIONS, FARM, OF_RESULTS, SITES
+from scoring.estimate.definitions import BY_LABELS, FARM, OF_RESULTS, OF_ROWS, SITES
 from scoring.estimate.error_counts import ErrorCounts
 from scoring.interface import name_of
 from scoring.rates.canary import is_canary
@@ -86,7 +86,7 @@ class OpenLog:
         `by` and `of` are those of `farmwatch rate`.
         """
         splits = RESULT_SPLITS if of in OF_RESULTS else SPLITS
-        for name, value, known in (("by", by, ("", *splits)), ("of", of, (*DEFINITIONS, *BY_LABELS, FARM))):
+        for name, value, known in (("by", by, ("", *splits)), ("of", of, (*OF_ROWS, *OF_RESULTS, *BY_LABELS, FARM))):
             if value not in known:
                 raise UsageError(f"share({name}={value!r}): there are {', '.join(filter(None, known))}")
         with _unreadable():

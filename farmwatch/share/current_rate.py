@@ -87,8 +87,8 @@ def current_rate(
             sitemaps=read_sitemaps(log) if of == FARM else {},
             results=read_results(log, by, cut, config.rate.groups) if of in OF_RESULTS else None,
         )
-        lines, counts, at = rate_lines(rows, query), counts_of(cut.of(rows, config.rate.groups)), 0
-        undated, waiting = cut.undated(rows, config.rate.groups), 0 if rows else waiting
+        lines, counts, at = rate_lines(rows, query), counts_of(query.chosen(rows)), 0
+        undated, waiting = query.undated(rows), 0 if rows else waiting
     of_all = {"crawling": crawling, "preferring": preferring}
     lines = [line if line.by else msgspec.structs.replace(line, **of_all) for line in lines]
     control = Control(log)

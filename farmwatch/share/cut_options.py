@@ -17,6 +17,7 @@ def cut_text(cut: Cut) -> str:
     """The cut in words, "" without one."""
     said = {
         "source": cut.source,
+        "engine": cut.engine,
         "query group": cut.group,
         "rank": "-".join(map(str, dict.fromkeys(cut.ranks or ()))),
         "since": cut.since,

@@ -20,7 +20,7 @@ from farmwatch.share.template_groups import read_template_groups
 from farmwatch.share.words import short_share
 from replay.rows.site_table import SiteTable, counts_of
 from replay.runs.run_rules import RunRules
-from scoring.estimate.definitions import DEFINITIONS, RANKED_RESULTS, SITES
+from scoring.estimate.definitions import OF_ROWS, RANKED_RESULTS, SITES
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.canary_counts import recent_canaries
 from scoring.rates.cuts import Cut
@@ -85,7 +85,7 @@ class LiveShare:
         for name in _GAUGES:
             self.metrics.clear(name)
         run = self.live.run.name
-        for split, definition in (*(("", definition) for definition in DEFINITIONS), ("source", SITES)):
+        for split, definition in (*(("", definition) for definition in OF_ROWS), ("source", SITES)):
             query = RateQuery(by=split, settings=self.settings, now_ms=now_ms, run=run, review=review)
             lines = rate_lines(rows, replace(query, definition=definition))
             if not split and definition == SITES:

@@ -20,11 +20,10 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from scoring.estimate.definitions import DOMAINS, OF_RESULTS, RANKED_RESULTS
+from scoring.estimate.definitions import DOMAINS, OF_RESULTS
 from scoring.estimate.fit import CellCounts
 from scoring.estimate.intervals import Z95
 from scoring.estimate.operators import Operators, SiteAccounts, find_operators
-from scoring.estimate.rank_weights import rank_weight
 from scoring.statistics.shares import quantile_of_sum
 from stream.schema.records import SiteState
 from stream.text.registrable_domain import registrable_domain
@@ -42,10 +41,10 @@ class WeightedSites(NamedTuple):
     units: int  # sites, domains or results
 
     @classmethod
-    def of(cls, rows: Iterable[SiteState], definition: str, by_rank: Mapping[str, float] | None = None) -> Self:
+    def of(cls, rows: Iterable[SiteState], definition: str, result_weights: Mapping[str, float] | None = None) -> Self:
         """One of `scoring.estimate.definitions`.
 
-        `by_rank` has the sum of the weights of each site's results; without it all have the site's best rank.
+        A share of results needs `result_weights`, the weights of each site's results in sum; `hits` is their number.
         """
         scored = [row for row in rows if row.scored]
         units = len(scored)
@@ -54,12 +53,8 @@ class WeightedSites(NamedTuple):
             sites = np.bincount(domains)
             weights, units = 1 / sites[domains], len(sites)
         elif definition in OF_RESULTS:
-            weights = np.array([max(row.hits, 1) for row in scored], float)
-            units = int(weights.sum())
-            if definition == RANKED_RESULTS and by_rank is not None:
-                weights = np.array([by_rank[row.site] for row in scored], float)
-            elif definition == RANKED_RESULTS:
-                weights *= [rank_weight(row.best_rank) for row in scored]
+            assert result_weights is not None, "results are counted from hits"
+            weights, units = np.array([result_weights[row.site] for row in scored]), sum(row.hits for row in scored)
         else:
             weights = np.ones(units)
         return cls(scored, weights * weights.sum() / (float(weights @ weights) or 1.0), units)

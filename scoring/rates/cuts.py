@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from typing import NamedTuple
 
 from scoring.rates.canary import is_canary
 from scoring.rates.groups import WINDOWS, bounds_of_days, days_within, group_key, grouped, last_days, query_groups
@@ -12,6 +13,16 @@ from scoring.rates.terms import counted_at, earlier_rows, in_windows
 from stream.schema.records import SiteState
 
 Patterns = Mapping[str, Sequence[str]]  # name of a query group -> patterns of query ids
+
+
+class ResultFacts(NamedTuple):
+    """What a cut reads of a search result."""
+
+    source: str
+    engines: Sequence[str]
+    group: str  # of its query
+    rank: int
+    day: int  # since 1970; 0: unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +34,25 @@ class Cut:
     ranks: tuple[int, int] | None = None
     since: date | None = None
     until: date | None = None
+    engine: str = ""  # of search results alone: the row of a site does not know it
 
     def of(self, rows: Iterable[SiteState], groups: Patterns) -> list[SiteState]:
         """The sites that meet it; canaries pass, because they have no search result, and are left out later."""
         group_of = query_groups(groups)
         return [row for row in rows if is_canary(row.site) or self._has(row, group_of)]
 
-    def has_result(self, source: str, group: str, rank: int, day: int) -> bool:
-        """Whether a search result meets it: its source, group of queries, rank and day since 1970 (0: unknown)."""
-        if (self.source and self.source != source) or (self.group and self.group != group):
+    def has_result(self, result: ResultFacts) -> bool:
+        """Whether a search result meets it."""
+        if (self.source and self.source != result.source) or (self.group and self.group != result.group):
             return False
-        if self.ranks is not None and not self.ranks[0] <= rank <= self.ranks[1]:
+        if self.engine and self.engine not in result.engines:
+            return False
+        if self.ranks is not None and not self.ranks[0] <= result.rank <= self.ranks[1]:
             return False
         if self.since is None and self.until is None:
             return True
         first, last = bounds_of_days(self.since, self.until)
-        return day > 0 and first <= day <= last
+        return result.day > 0 and first <= result.day <= last
 
     def undated(self, rows: Iterable[SiteState], groups: Patterns) -> int:
         """Sites that `since` or `until` leave out only because the day of their search results is unknown."""

@@ -91,16 +91,16 @@ def share_of_rows(
     confidence: float = 0.95,
     whole: Fit | None = None,
     definition: str = SITES,
-    by_rank: Mapping[str, float] | None = None,
+    result_weights: Mapping[str, float] | None = None,
 ) -> tuple[DirectShare, Fit | None]:
     """As `direct_share`, of a definition, and with an interval in which whole domains and queries vary.
 
-    `by_rank` as in `WeightedSites.of`.
+    `result_weights` as in `WeightedSites.of`.
     """
     from scoring.estimate.clusters import WeightedSites
 
     rows = list(rows)
-    sites = WeightedSites.of(rows, definition, by_rank)
+    sites = WeightedSites.of(rows, definition, result_weights)
     if not sites.rows and any(row.abstained and row.detector.endswith(f"/{UNCALIBRATED}") for row in rows):
         kinds = RemarkKind.NO_SHARE, RemarkKind.NO_THRESHOLD, RemarkKind.SET_A_THRESHOLD
         return DirectShare(remarks=tuple(map(Remark, kinds))), None
@@ -195,7 +195,7 @@ def by_review(
     review: Review,
     confidence: float,
     definition: str = SITES,
-    by_rank: Mapping[str, float] | None = None,
+    result_weights: Mapping[str, float] | None = None,
 ) -> DirectShare:
     """The share of these sites by the labels of a random sample; with too few labels, `direct` with a remark.
 
@@ -206,7 +206,7 @@ def by_review(
     from scoring.estimate.clusters import WeightedSites, agreement
     from scoring.estimate.reviewed_share import FEWEST_LABELS, FEWEST_TWICE, reviewed_share
 
-    sites, truths = WeightedSites.of(rows, definition, by_rank), review.truths(definition)
+    sites, truths = WeightedSites.of(rows, definition, result_weights), review.truths(definition)
     likely = np.array([fit.posterior[row.scored, row.flagged] for row in sites.rows])
     labels = np.array([truths.likely.get(row.site, math.nan) for row in sites.rows], dtype=float)
     chances = truths.chances_of([row.site for row in sites.rows if row.site in truths.likely])

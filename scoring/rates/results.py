@@ -1,12 +1,12 @@
 """Search results by group: how many name each site, what they weigh by rank, and which of the sites are new.
 
-A site's row has sums over all of its results. Those of a query, an engine or a week are counted from the hits.
+They are counted from the hits that the log still has, whatever the group: a site's row has sums over all it ever had.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from scoring.estimate.definitions import RANKED_RESULTS
 from scoring.estimate.rank_weights import rank_weight
 from scoring.rates.canary import is_canary
-from scoring.rates.cuts import Cut, Patterns
+from scoring.rates.cuts import Cut, Patterns, ResultFacts
 from scoring.rates.direct_share import DirectShare
 from scoring.rates.groups import (
     SPLITS,
@@ -37,7 +37,7 @@ RESULT_SPLITS = (*SPLITS, "engine")
 _OF_SITES = ("monetised", "cms", "operator-size")  # splits in which all results of a site are of its groups
 FIRST_RANKS = 10  # of the first results
 PARTS = ("first_ten", "new", "returning")
-Weights = Mapping[str, float] | None  # site -> sum of the weights of its results
+Weights = Mapping[str, float]  # site -> sum of the weights of its results
 
 
 @projection_of(Hit)
@@ -71,7 +71,7 @@ class Members(NamedTuple):
     """Sites with their results of a group as `hits`."""
 
     rows: Sequence[SiteState]
-    weights: Weights = None
+    weights: Weights | None = None  # of a definition of results
 
 
 @dataclass(slots=True)
@@ -108,14 +108,29 @@ class Results:
         """`hits` must be without repeated ones."""
         self._by, self._since, self._patterns = by, cut.since, patterns
         self._all, self._groups = _Counts(), dict[str, _Counts]()
+        self._undated: set[str] = set()
+        whenever = replace(cut, since=None, until=None)
         self._window_of = window_names(by) if by in WINDOWS else None
         groups_of, group_of = self._key(patterns), query_groups(patterns)
         for hit in hits:
-            if is_canary(hit.site) or not cut.has_result(hit.source, group_of(hit.query_id), hit.rank, hit.day):
+            result = ResultFacts(hit.source, _engines(hit), group_of(hit.query_id), hit.rank, hit.day)
+            if is_canary(hit.site) or not whenever.has_result(result):
+                continue
+            if not cut.has_result(result):
+                if not hit.day:
+                    self._undated.add(hit.site)
                 continue
             self._all.add(hit)
             for group in groups_of(hit):
                 self._groups.setdefault(group, _Counts()).add(hit)
+
+    def named(self, rows: Iterable[SiteState]) -> list[SiteState]:
+        """The sites that these results name."""
+        return [row for row in rows if row.site in self._all.every]
+
+    def undated(self, rows: Iterable[SiteState]) -> int:
+        """Sites that the days of the cut leave out only because the day of their results is unknown."""
+        return sum(row.site in self._undated and row.site not in self._all.every for row in rows)
 
     def cut_rows(
         self, rows: Sequence[SiteState], now_ms: int, earlier: Iterable[SiteState] = ()
@@ -143,7 +158,7 @@ class Results:
         return whole, {name: rows for name, rows in groups.items() if rows}
 
     def weights(self, group: str, definition: str) -> Weights:
-        """The weights of the sites of a group; "" is that of all results. None: a result counts once."""
+        """The weights of the sites of a group; "" is that of all results."""
         counts = self._groups.get(group, self._all)
         return _weights(counts.every, definition)
 
@@ -174,11 +189,14 @@ class Results:
             "query": lambda hit: [hit.query_id or UNKNOWN],
             "query-group": lambda hit: [group_of(hit.query_id) if hit.query_id else UNKNOWN],
             "rank": lambda hit: [rank_band(hit.rank)],
-            "engine": lambda hit: (
-                [*filter(None, hit.engine.split(","))] or [hit.source or UNKNOWN]
-            ),  # SearXNG names several
+            "engine": _engines,
         }
         return keys.get(self._by, lambda _: [])
+
+
+def _engines(hit: RankedHit) -> list[str]:
+    """The engines that gave a result, of which SearXNG names several; else its source."""
+    return [*filter(None, hit.engine.split(","))] or [hit.source or UNKNOWN]
 
 
 def part_of(share: DirectShare, rows: Sequence[SiteState]) -> ResultPart:
@@ -188,4 +206,5 @@ def part_of(share: DirectShare, rows: Sequence[SiteState]) -> ResultPart:
 
 
 def _weights(counts: Mapping[str, _Count], definition: str) -> Weights:
-    return {site: count.weight for site, count in counts.items()} if definition == RANKED_RESULTS else None
+    is_ranked = definition == RANKED_RESULTS
+    return {site: count.weight if is_ranked else float(count.results) for site, count in counts.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,8 +61,16 @@ class RateQuery:
     no_page: Mapping[str, str] = field(default_factory=dict)  # site -> why it has no page
     earlier: Sequence[SiteState] = ()  # rows of earlier terms, whose verdicts held in windows
     sitemaps: Mapping[str, Sitemaps] = field(default_factory=dict)  # by site, for the share of farms
-    results: Results | None = None  # by `by` and `cut`, for a definition of results; None: sums of the rows
+    results: Results | None = None  # by `by` and `cut`; a definition of results needs them
     errors: ErrorCounts | None = None  # correct the judged share in place of the canaries: those of an older bundle
+
+    def chosen(self, rows: Iterable[SiteState]) -> list[SiteState]:
+        """The sites that meet the cut, by their results where these count."""
+        return self.results.named(rows) if self.results else self.cut.of(rows, self.settings.groups)
+
+    def undated(self, rows: Iterable[SiteState]) -> int:
+        """The sites that a cut of days leaves out because their day is unknown."""
+        return self.results.undated(rows) if self.results else self.cut.undated(rows, self.settings.groups)
 
 
 class RateLine(EstimateLine, frozen=True, kw_only=True):
@@ -137,13 +145,15 @@ def rate_lines(rows: Sequence[SiteState], query: RateQuery | None = None) -> lis
         correction = Correction(query.errors) if query.errors else by_canaries(canaries, counted)
         of_archives = archived(of_versions)
         known = known_sites(canaries, [*counted, *of_archives])
-        share, fit = share_of_rows(counted, known, settings.confidence, definition=query.definition, by_rank=weights)
+        share, fit = share_of_rows(
+            counted, known, settings.confidence, definition=query.definition, result_weights=weights
+        )
         change = None
         if fit is not None and not query.by and query.definition == SITES:
             from scoring.rates.change_alarm import change_of_rows  # it loads numpy
 
             change = change_of_rows(counted, fit, share.design_effect)
-        undated = query.cut.undated(of_versions, settings.groups)
+        undated = query.undated(of_versions)
         whole = _Whole(versions, Members(counted, weights), of_archives, correction, share, fit, change, undated)
         for group, rows_of_group in groups.items():
             of_group = query.results.weights(group, query.definition) if query.results else None
@@ -162,11 +172,11 @@ def _share(members: Members, whole: _Whole, query: RateQuery) -> tuple[DirectSha
     """The share of a group, by the review if it has enough labels, and its fit."""
     confidence = query.settings.confidence
     share, fit = whole.share, whole.fit
-    rows, by_rank = members
+    rows, result_weights = members
     if members != whole.members:
-        share, fit = share_of_rows(rows, None, confidence, whole.fit, query.definition, by_rank)
+        share, fit = share_of_rows(rows, None, confidence, whole.fit, query.definition, result_weights)
     if query.review is not None and fit is not None:
-        share = by_review(share, fit, rows, query.review, confidence, query.definition, by_rank)
+        share = by_review(share, fit, rows, query.review, confidence, query.definition, result_weights)
     if query.definition in BY_LABELS and share.method != ShareState.REVIEWED:
         remarks = Remark(RemarkKind.NO_SHARE), Remark(RemarkKind.NO_LABELS)
         share = DirectShare(method=ShareState.TOO_FEW_LABELS, scored_sites=share.scored_sites, remarks=remarks)

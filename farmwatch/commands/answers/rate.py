@@ -79,6 +79,7 @@ def rate(
         ),
     ] = "sites",
     source: Annotated[str, Parameter(help="Only sites that this source has returned.")] = "",
+    engine: Annotated[str, Parameter(help="Of search results: only those that this engine has given.")] = "",
     group: Annotated[str, Parameter(help="Only sites that queries of this group (rate.groups) have returned.")] = "",
     rank: Annotated[str, Parameter(help="Only sites whose best rank lies here, such as 1-10.")] = "",
     since: Annotated[
@@ -107,7 +108,7 @@ def rate(
     The share is estimated from the flagged pages of all sites that have a scored article, also of those that are still
     open: the sites decided one by one, below it, miss LLM sites that have few pages. Of domains, each counts once;
     of search results, a site counts as often as they name it; by rank, a result of rank r counts 1 / log2(1 + r). The
-    cuts are then of results: --of ranked-results --by week --rank 1-10 --source brave.
+    cuts are then of results: --of ranked-results --by week --rank 1-10 --engine brave.
 
     By day, week (ISO) or month, in UTC: the sites that search results returned in it, with the verdicts that held then.
     A site counts in each window that returned it. An interval that is too wide says why, and what would help.
@@ -132,7 +133,7 @@ def rate(
     """
     config = common.load().config
     now_ms = int(time.time() * 1000)
-    cut = Cut(source, group, read_ranks(rank), *read_days(since, until, now_ms))
+    cut = Cut(source, group, read_ranks(rank), *read_days(since, until, now_ms), engine)
     if group and group not in (names := [*config.rate.groups, OTHER]):
         raise UsageError(f"--group {group!r}: the groups of rate.groups are {', '.join(names)}")
     is_series = by in PUBLISHED_SPLITS and not history
@@ -147,8 +148,10 @@ def rate(
         if listing != Listing(json=listing.json):
             raise UsageError("--why is text, or JSON with --json: leave out the options of lists")
         return _show_change(config, why, run, now_ms, as_json=listing.json)
-    if by == "engine" and of not in OF_RESULTS and not history:
-        raise UsageError(f"--by engine is of search results: add --of {' or --of '.join(OF_RESULTS)}")
+    if (by == "engine" or engine) and of not in OF_RESULTS and not history:
+        raise UsageError(
+            f"{'--engine' if engine else '--by engine'} is of search results: add --of {' or --of '.join(OF_RESULTS)}"
+        )
     if is_series:
         if of != "sites":
             raise UsageError(f"--by {by} is of articles: leave --of out")
@@ -171,7 +174,7 @@ def rate(
             f"{counted(current.waiting, 'hit')} {'waits' if current.waiting == 1 else 'wait'}; start `farmwatch up`"
         )
     if cut_text(cut):
-        message(f"only these sites: {cut_text(cut)}")
+        message(f"only these {'results' if of in OF_RESULTS else 'sites'}: {cut_text(cut)}")
     is_list = by or listing.sort or listing.where or listing.limit is not None
     if not listing.is_table or (is_list and not verbose):
         shown = [*lines, *(opinion.line for opinion in opinions)]
@@ -328,7 +331,7 @@ def _show_history(config: Config, by: str, cut: Cut, listing: Listing, now_ms: i
     if by not in SERIES:
         names = ", ".join(name for name in SERIES if name)
         raise UsageError(f"--by {by}: series are kept of all sites, and of each {names}; leave --history out")
-    if cut.source or cut.group or cut.ranks:
+    if cut.source or cut.engine or cut.group or cut.ranks:
         raise UsageError("--history: a kept series cannot be cut; use --by, or leave --history out")
     since = cut.since or datetime.fromtimestamp(now_ms / 1000, UTC).date() - timedelta(days=_DAYS_SHOWN)
     with opened(config) as log:

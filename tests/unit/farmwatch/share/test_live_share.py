@@ -78,9 +78,10 @@ def test_the_flagged_share_of_controls_is_a_gauge(log: MemoryLog) -> None:
 
 
 def test_the_share_and_its_alarm_are_gauges(log: MemoryLog) -> None:
-    """For each definition, the share and both its intervals are gauges, with the method and number of sites.
+    """For sites and domains, the share and both its intervals are gauges, with the method and number of sites.
 
-    Sources have those of sites. Without a share there is no point. The alarm is 1 once new sites have another share.
+    Search results have gauges of their own, from the hits. Sources have those of sites. Without a share there is no
+    point. The alarm is 1 once new sites have another share.
     """
     metrics = Metrics()
     share = live_share(log, metrics)
@@ -111,15 +112,15 @@ def test_the_share_and_its_alarm_are_gauges(log: MemoryLog) -> None:
     log.append([*rows(old, 0, 20_000), row("none.com", "unclassifiable", articles=0, scored=0)])
     share.update_gauges()
     assert _value(metrics, rest_on % ("sites", "too few sites", "all")) is None
-    for definition, source in (("sites", "all"), ("domains", "all"), ("results", "all"), ("sites", "file")):
+    for definition, source in (("sites", "all"), ("domains", "all"), ("sites", "file")):
         assert _value(metrics, rest_on % (definition, "direct", source)) == 100
     shown = shares()
-    for definition in ("sites", "domains", "results", "ranked-results"):
+    for definition in ("sites", "domains"):
         bounds = ("look_low", "low", "point", "high", "look_high")
         least, low, point, high, most = (shown["all", definition, "direct", bound] for bound in bounds)
         assert least < low < point < high < most and point == pytest.approx(0.1, abs=0.03)
     assert shown["file", "sites", "direct", "point"] == shown["all", "sites", "direct", "point"]
-    assert {source for source, *_ in shown} == {"all", "file"} and len(shown) == 25
+    assert {source for source, *_ in shown} == {"all", "file"} and len(shown) == 15
     assert _value(metrics, changed) == 0
     log.append(rows([(9, 8)] * 60, 1000, 20_010))
     share.update_gauges()

@@ -1,4 +1,4 @@
-"""The share of search results by week and engine: two engines that answer twelve queries in eight weeks."""
+"""The share of search results by week and engine: two engines that answer twelve queries in two weeks."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from tests.support.runs.live_rows import CONFIG, LIVE, METHOD, new_log, row
 from tests.support.runs.two_runs import PARTITIONS, RULESETS, A, begin, put_run, site
 from tests.support.web.console_browser import visited
 
-MONDAY, WEEKS, RANKS = date(2026, 9, 7), 8, 12
+MONDAY, WEEKS, RANKS = date(2026, 9, 7), range(6, 8), 12
 QUERIES = [f"q{number:02}" for number in range(12)]
 OF_RANK = 2 * len(QUERIES)  # results of a week
 EVERY = RANKS * OF_RANK
-NOW_MS = day_ms(MONDAY + timedelta(weeks=WEEKS)) - 1
-WEEK_NAMES = [f"2026-W{37 + week}" for week in range(WEEKS)]
+NOW_MS = day_ms(MONDAY + timedelta(weeks=WEEKS.stop)) - 1
+WEEK_NAMES = [f"2026-W{37 + week}" for week in WEEKS]
 
 
 def name_at(week: int, engine: str, query: str, rank: int) -> str:
@@ -63,7 +63,7 @@ def results_of(week: int, most: int = RANKS) -> Iterator[Hit]:
                 )
 
 
-HIT_LIST = [hit for week in range(WEEKS) for hit in results_of(week)]
+HIT_LIST = [hit for week in WEEKS for hit in results_of(week)]
 
 
 def is_llm(name: str) -> bool:
@@ -94,7 +94,7 @@ def held_by_llm(hits: Iterator[Hit]) -> float:
 
 def new_results(week: int) -> int:
     """Results of sites that no week before named: at first all, then of LLM sites the odd ranks and the next."""
-    return EVERY if week == 0 else OF_RANK * sum(rank % 2 == 1 or rank == week for rank in range(1, week + 1))
+    return EVERY if week == WEEKS.start else OF_RANK * sum(rank % 2 == 1 or rank == week for rank in range(1, week + 1))
 
 
 def outputs(hits: list[Hit], partitions: int) -> list[Output]:
@@ -108,7 +108,7 @@ def url(tmp_path: Path, no_weights: None) -> str:
     log = open_log(url)
     begin(log)
     put_run(log, A, RULESETS[A], [], rows(), live=True, detector=DETECTOR)
-    log.append(outputs([*HIT_LIST, *results_of(0)], PARTITIONS))
+    log.append(outputs([*HIT_LIST, *results_of(WEEKS.start)], PARTITIONS))
     log.close()
     return url
 
@@ -118,7 +118,7 @@ def test_weeks_have_the_share_of_their_results_by_rank(farmwatch: Runner, url: s
     out = farmwatch("rate", "--of", "ranked-results", "--by", "week", "--json", "--log", url)
     lines = {line["group"]: line for line in out.lines}
     assert list(lines) == WEEK_NAMES
-    for week, line in enumerate(lines.values()):
+    for week, line in zip(WEEKS, lines.values(), strict=True):
         assert (line["results"], line["scored_results"], line["definition"]) == (EVERY, EVERY, "ranked-results")
         assert line["first_ten"]["results"] == 10 * OF_RANK
         assert line["share"] == pytest.approx(held_by_llm(results_of(week)), abs=0.02)
@@ -137,11 +137,15 @@ def test_engines_and_cuts_are_of_results(farmwatch: Runner, url: str) -> None:
     """A result has the engine that gave it, and --rank, --from and --to choose results."""
     of = ("rate", "--of", "results", "--by", "engine", "--json", "--log", url)
     assert {line["group"]: line["results"] for line in farmwatch(*of).lines} == dict.fromkeys(
-        ("alpha", "beta"), WEEKS * EVERY / 2
+        ("alpha", "beta"), len(WEEKS) * EVERY / 2
     )
     for line in farmwatch(*of, "--rank", "1-5", "--from", "2026-10-26", "--to", "2026-11-01").lines:
         assert (line["results"], line["scored_sites"]) == (5 * OF_RANK / 2, 60)
         assert (line["new"]["results"], line["returning"]["results"]) == (36, 24)
+    ran = farmwatch(*of[:3], "--by", "rank", "--engine", "beta", "--rank", "1-3", *of[5:])
+    assert [line["results"] for line in ran.lines] == [len(WEEKS) * 3 * OF_RANK / 2]
+    assert "only these results: engine beta, rank 1-3" in ran.err
+    assert farmwatch("rate", "--engine", "beta", "--log", url).code == Exit.USAGE
     assert farmwatch("rate", "--by", "engine", "--log", url).code == Exit.USAGE
 
 
@@ -151,7 +155,7 @@ def test_results_by_query_are_those_of_the_query() -> None:
     results = Results(hits, "query", Cut(), {})
     lines = rate_lines(rows(), RateQuery(by="query", results=results, now_ms=NOW_MS, definition=RESULTS))
     assert [(line.group, line.results, line.new) for line in lines] == [
-        (query, WEEKS * EVERY / 12, None) for query in QUERIES
+        (query, len(WEEKS) * EVERY / 12, None) for query in QUERIES
     ]
 
 
@@ -159,7 +163,7 @@ def test_splits_of_sites_count_all_results_of_their_sites() -> None:
     """By CMS, a site is in a group with all of its results."""
     hits = (decode(RankedHit, encode(hit)) for hit in HIT_LIST)
     query = RateQuery(by="cms", results=Results(hits, "cms", Cut(), {}), now_ms=NOW_MS, definition=RESULTS)
-    assert [(line.group, line.results) for line in rate_lines(rows(), query)] == [("unknown", WEEKS * EVERY)]
+    assert [(line.group, line.results) for line in rate_lines(rows(), query)] == [("unknown", len(WEEKS) * EVERY)]
 
 
 def test_queries_with_many_llm_results_are_searched_deeper() -> None:

@@ -7,14 +7,14 @@ import pytest
 from msgspec.structs import replace
 
 from scoring.estimate.clusters import WeightedSites, agreement, domains_of
-from scoring.estimate.definitions import BY_LABELS, DEFINITIONS
+from scoring.estimate.definitions import BY_LABELS, OF_RESULTS, OF_ROWS
 from scoring.estimate.remarks import RemarkKind
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.direct_share import direct_share, share_of_rows
 from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.schema.records import SiteState
 from tests.support.remarks import facts, kinds
-from tests.support.site_rows import cell_rows
+from tests.support.site_rows import cell_rows, results_of
 from tests.support.sizes import LONG
 
 WEBS = 20 if LONG else 2  # of each number of queries
@@ -35,7 +35,8 @@ def web(rng: np.random.Generator, operators: int, subdomains: int, share: float,
 
 def line_of(rows: list[SiteState], definition: str = "sites") -> RateLine:
     """The line of all sites."""
-    (line,) = rate_lines(rows, RateQuery(definition=definition))
+    results = results_of(rows) if definition in OF_RESULTS else None
+    (line,) = rate_lines(rows, RateQuery(definition=definition, results=results))
     return line
 
 
@@ -150,7 +151,7 @@ def test_what_counts_decides_the_share() -> None:
         many = SiteState(id=f"l{n}", site=f"s{n}.farm{n // 6}.com", ruleset="r", scored=9, flagged=8, articles=30)
         few = SiteState(id=f"h{n}", site=f"paper{n}.com", ruleset="r", scored=9, flagged=0, articles=10)
         rows += [replace(many, best_rank=1, hits=1), replace(few, best_rank=63, hits=9)]
-    shares = {definition: line_of(rows, definition) for definition in DEFINITIONS}
+    shares = {definition: line_of(rows, definition) for definition in (*OF_ROWS, *OF_RESULTS)}
     assert {name: line.definition for name, line in shares.items()} == {name: name for name in shares}
     found = {name: line.share for name, line in shares.items()}
     expected = {"sites": 0.5, "domains": 10 / 70, "results": 0.1, "ranked-results": 0.4}

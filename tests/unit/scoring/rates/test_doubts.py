@@ -7,13 +7,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from scoring.estimate.definitions import OF_RESULTS
 from scoring.estimate.fit import CellCounts, KnownSites
 from scoring.estimate.remarks import RemarkKind
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.direct_share import DirectShare, by_review, direct_share
 from scoring.rates.split_rates import RateQuery, rate_lines
 from tests.support.remarks import facts, kinds
-from tests.support.site_rows import cell_rows
+from tests.support.site_rows import cell_rows, results_of
 
 HUMAN, LLM = (0.5, 11.0), (19.0, 5.0)  # betas of the flagged share
 Beta = tuple[float, float]
@@ -124,5 +125,7 @@ def test_labels_count_for_domains_and_results() -> None:
     of_results = true * 9 / (true * 9 + (1 - true) * 3)
     shares = {"sites": true, "domains": true, "results": of_results, "ranked-results": of_results}
     for definition, expected in shares.items():
-        (line,) = rate_lines(rows, RateQuery(review=Review({"": labels}, 100, 0, 86_400_000), definition=definition))
+        results = results_of(rows) if definition in OF_RESULTS else None
+        review = Review({"": labels}, 100, 0, 86_400_000)
+        (line,) = rate_lines(rows, RateQuery(review=review, definition=definition, results=results))
         assert line.method == "ppi" and line.share == pytest.approx(expected, abs=0.05)
