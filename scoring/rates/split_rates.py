@@ -22,9 +22,9 @@ from scoring.rates.direct_share import (
     ShareChanged,
     ShareState,
     by_review,
+    cells_of,
     known_sites,
     share_of_rows,
-    unknown_cells,
 )
 from scoring.rates.farm_share import FarmShare, farm_share
 from scoring.rates.farm_signs import FarmSigns
@@ -254,7 +254,7 @@ def fits_of(rows: Sequence[SiteState], settings: RateSettings, now_ms: int) -> I
     for _, of_versions in comparable(rows):
         sites = [counted_at(row, now_ms) for row in of_versions if not is_canary(row.site)]
         known = known_sites(recent_canaries(settings, of_versions, now_ms), [*sites, *archived(of_versions)])
-        fit = estimate_share(unknown_cells(sites), WIDE, known)
+        fit = estimate_share(cells_of(sites), WIDE, known)
         if fit is not None:
             yield sites, fit
 
@@ -266,13 +266,11 @@ def llm_probabilities(
 
     Sites without a scored article have none, and neither have canaries.
     """
-    from scoring.estimate.fit import cell_of
-
     return {
-        row.site: round(fit.posterior[cell_of(row)], 6)
+        row.site: round(fit.posterior[row.scored, row.flagged], 6)
         for sites, fit in fits_of(rows, settings or RateSettings(), now_ms)
         for row in sites
-        if row.scored
+        if (row.scored, row.flagged) in fit.posterior
     }
 
 
