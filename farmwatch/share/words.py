@@ -46,8 +46,10 @@ _WORDS = {
     RemarkKind.NO_SHARE: "no share",
     RemarkKind.NO_THRESHOLD: "the detector has no threshold, so that its scores flag no article",
     RemarkKind.NO_LABELS: "only labelled sites tell any from every article (`farmwatch review draw`)",
-    RemarkKind.NO_SITEMAPS: "whether any site publishes in mass is unknown: no sitemap was read (crawl.use_sitemaps)",
-    RemarkKind.NO_SIGNALS: "whether any site is monetised is unknown: its pages were measured before signals were",
+    RemarkKind.NO_SITEMAPS: "whether any site publishes in mass is unknown: a sitemap of {number:,} of {sites:,} sites"
+    " was read (crawl.use_sitemaps)",
+    RemarkKind.NO_SIGNALS: "whether any site is monetised is unknown: {number:,} of {sites:,} sites have a page with"
+    " a signal",
     RemarkKind.FLAGGED_ALIKE: "the detector flags known human and LLM sites alike ({human:.0%} and {llm:.0%} of their"
     " articles)",
     RemarkKind.SELDOM_FLAGGED: "no kind of sites is flagged in more than {flagged:.0%} of its articles, which human"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from replay.compare.comparison import SITE_KINDS, ChangeKind, ChangeRemark, ShareChange, SiteCells, SiteFlip
 from scoring.estimate.clusters import WeightedSites, agreement
-from scoring.estimate.fit import Cell, Fit, KnownSites, cell_of
+from scoring.estimate.fit import Cell, Fit, KnownSites
 from scoring.estimate.intervals import Interval
 from scoring.estimate.paired_bootstrap import FEWEST_SITES, paired_change
 from scoring.estimate.reviewed_share import Review, moves_by_review
@@ -125,7 +125,9 @@ class PairedSites:
     def _share_change(self, bootstrap: BootstrapSettings, direct: DirectPair) -> ShareChange:
         """The change of the direct estimate; its difference is not known if a run has no share."""
         a, b = direct.a[0], direct.b[0]
-        pairs: Counter[tuple[Cell, Cell]] = Counter((_cell(of_a), _cell(of_b)) for of_a, of_b in self._rows)
+        columns = [_COLUMNS.index("scored"), _COLUMNS.index("flagged")]
+        cells_a, cells_b = (map(tuple, sums[:, columns].astype(int).tolist()) for sums in self._sums)
+        pairs: Counter[tuple[Cell, Cell]] = Counter(zip(cells_a, cells_b, strict=True))
         pairs.pop((NO_CELL, NO_CELL), None)
         sites = pairs.total()
         moved = sum(number for (of_a, of_b), number in pairs.items() if of_a != of_b)
@@ -196,10 +198,6 @@ class PairedSites:
         a, b = self.totals()
         counts = (a["unscored"], a["articles"], b["unscored"], b["articles"])
         return [ChangeRemark(ChangeKind.UNSCORED, counts=counts)] if counts[0] or counts[2] else []
-
-
-def _cell(row: SiteState) -> Cell:
-    return cell_of(row) if row.scored else NO_CELL
 
 
 def _counts(row: SiteState) -> tuple[int, ...]:

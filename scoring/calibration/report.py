@@ -69,7 +69,7 @@ def summary(report: CalibrationReport) -> list[str]:
     said = [
         f"threshold: llm strictly {side} {chosen.threshold:.6g} ({chosen.number}; 95% interval "
         f"{report.threshold_low:.6g} to {report.threshold_high:.6g}), to flag at most {report.fpr:.2%} of human texts",
-        "measured on the texts on which the threshold was chosen (in sample): keep sites aside for a check",
+        "measured on the texts on which the threshold was chosen (in sample)",
         f"false positives: {share_text(total.false_positives)}",
         f"sensitivity: {share_text(total.sensitivity)}",
         f"specificity: {share_text(total.specificity)}",

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import xxhash
 
 from scoring.estimate.definitions import DOMAINS, OF_RESULTS
-from scoring.estimate.fit import Cell, CellCounts, cell_of
+from scoring.estimate.fit import CellCounts
 from scoring.estimate.intervals import Z95
 from scoring.estimate.operators import Operators, SiteAccounts, find_operators
 from scoring.statistics.shares import quantile_of_sum
@@ -61,11 +61,10 @@ class WeightedSites(NamedTuple):
 
     @property
     def cells(self) -> CellCounts:
-        """Weights by `cell_of`."""
-        cells: dict[Cell, float] = {}
+        """Weights by numbers of scored and of flagged articles."""
+        cells: dict[tuple[int, int], float] = {}
         for row, weight in zip(self.rows, map(float, self.weights), strict=True):
-            cell = cell_of(row)
-            cells[cell] = cells.get(cell, 0.0) + weight
+            cells[row.scored, row.flagged] = cells.get((row.scored, row.flagged), 0.0) + weight
         return cells
 
 

@@ -12,7 +12,6 @@ from stream.schema.records import SiteState
 
 Cell = tuple[int, int]  # pages with a usable score, of them flagged
 CellCounts = Mapping[Cell, float]  # -> sites
-ALL_CONTROLS: Cell = (0, -1)  # of a site whose every such page is surely human by its date
 BETAS = 4  # log a and log b of the human and of the LLM component; then the log odds of each bucket
 _BETA_SD = 1.5  # of log a and log b around their prior means
 _PRECISION = 10.0  # a + b of the prior means: pages of a site agree
@@ -40,17 +39,11 @@ class Components(NamedTuple):
 WIDE = Components.of_shares(human=0.05, llm=0.75)  # about as measured; the width covers every detector's shares
 
 
-def cell_of(row: SiteState) -> Cell:
-    """The cell of a site with a scored page, whose author is asked for: without its control pages, which are known.
-
-    Those are a known human site beside it (`KnownSites`), and no page is in the likelihood twice.
-    """
-    n, k = row.scored - row.control_scored, row.flagged - row.control_flagged
-    return (n, k) if n else ALL_CONTROLS
-
-
 class KnownSites(NamedTuple):
-    """Sites of known truth by (n, k), or a number of each; no page of theirs is in the cells of the measured sites."""
+    """Sites of known truth by (n, k), or a number of each.
+
+    Of the sites whose share is estimated they have control pages alone, which count in both places.
+    """
 
     human: CellCounts
     llm: CellCounts
@@ -74,7 +67,7 @@ class Fit(NamedTuple):
 
     def moves(self, rows: Sequence[SiteState]) -> Floats:
         """The effect of each of these sites on the share."""
-        return np.array([self.influence.get(cell_of(row), 0.0) if row.scored else 0.0 for row in rows])
+        return np.array([self.influence.get((row.scored, row.flagged), 0.0) for row in rows])
 
 
 class Cells(NamedTuple):

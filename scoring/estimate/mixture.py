@@ -12,9 +12,6 @@ leaves the likelihood unchanged (optional stopping) where one p holds for all n 
 site method decides on fewer than 5 pages, and the last bucket begins there. Sites enter as counts of (n, k) cells: the
 cost does not grow with their number.
 
-A site of control pages alone is human: it is in the base of the share and not in the likelihood, in which its pages are
-those of a known site. The interval then combines that of the other sites with Wilson's of their part in the base.
-
 The interval is that of the profile likelihood. Its ends are found by tilting: the maximum of the log likelihood plus
 t * share moves along the profile as t grows (Lagrange multiplier).
 
@@ -32,8 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scoring.estimate.beta_binomial import Floats, LogTerm, log_beta_binomial
-from scoring.estimate.fit import ALL_CONTROLS, BETAS, CellCounts, Cells, Components, Fit, KnownSites
-from scoring.estimate.intervals import wilson
+from scoring.estimate.fit import BETAS, CellCounts, Cells, Components, Fit, KnownSites
 
 _Key = tuple[tuple[tuple[int, int], float], ...]  # CellCounts, sorted
 
@@ -74,14 +70,10 @@ def estimate_share(
 
 @functools.lru_cache(maxsize=100)
 def _fit(counts: _Key, human: _Key, llm: _Key, mean: bytes, precision: bytes, confidence: float) -> Fit | None:
-    of_cells, known = dict(counts), KnownSites(dict(human), dict(llm))
-    surely_human = of_cells.pop(ALL_CONTROLS, 0.0)
-    cells = Cells.of(of_cells)
-    prior = Components(np.frombuffer(mean), np.frombuffer(precision).reshape(BETAS, BETAS))
+    cells, known = Cells.of(dict(counts)), KnownSites(dict(human), dict(llm))
     if not len(cells.n):
-        nothing = KnownSites({}, {})
-        other = Fit(1.0, 0.0, 1.0, 0, prior, {}, {}, {}, 1.0, {}, nothing, known)  # of no site, so anything
-        return _beside_humans(other, 0.0, surely_human, confidence) if surely_human else None
+        return None
+    prior = Components(np.frombuffer(mean), np.frombuffer(precision).reshape(BETAS, BETAS))
     model = Mixture(cells, known, prior)
     best = model.best()
     root = NormalDist().inv_cdf((1 + confidence) / 2)  # of the deviance at the ends: chi-square with one degree
@@ -92,7 +84,7 @@ def _fit(counts: _Key, human: _Key, llm: _Key, mean: bytes, precision: bytes, co
     influence, of_human, of_llm = model.influence(best)
     components, chance = model.components(best), model.chance(best)
     posterior, of_cautious = model.posterior(best.theta), model.posterior(cautious)
-    fit = Fit(
+    return Fit(
         share=best.share,
         low=min(max(low, 0.0), best.share),
         high=max(min(high, 1.0), best.share),
@@ -105,32 +97,6 @@ def _fit(counts: _Key, human: _Key, llm: _Key, mean: bytes, precision: bytes, co
         influence=cells.named(influence),
         known_influence=KnownSites(model.human.named(of_human), model.llm.named(of_llm)),
         known=known,
-    )
-    return _beside_humans(fit, float(cells.sites.sum()), surely_human, confidence) if surely_human else fit
-
-
-def _beside_humans(fit: Fit, sites: float, humans: float, confidence: float) -> Fit:
-    """The fit over its sites and these surely human ones.
-
-    The share is a product of two: of LLM sites among the others, and of the others among all. Its interval combines
-    theirs by the sums of squares of the distances to their ends (Zou and Donner, Statistics in Medicine 27, 2008).
-    """
-    every = sites + humans
-    part = wilson(sites, every, NormalDist().inv_cdf((1 + confidence) / 2))
-    share = part.point * fit.share
-    low = share - math.hypot(part.point * (fit.share - fit.low), fit.share * (part.point - part.low))
-    high = share + math.hypot(part.point * (fit.high - fit.share), fit.share * (part.high - part.point))
-    moves = {cell: part.point * move + (fit.share - share) / every for cell, move in fit.influence.items()}
-    of_known = ({cell: part.point * move for cell, move in known.items()} for known in fit.known_influence)
-    return fit._replace(
-        share=share,
-        low=max(low, 0.0),
-        high=min(high, 1.0),
-        sites=round(every),
-        posterior={**fit.posterior, ALL_CONTROLS: 0.0},
-        cautious={**fit.cautious, ALL_CONTROLS: 0.0},
-        influence={**moves, ALL_CONTROLS: -share / every},
-        known_influence=KnownSites(*of_known),
     )
 
 

@@ -28,7 +28,6 @@ import numpy as np
 
 from scoring.estimate.beta_binomial import Floats
 from scoring.estimate.definitions import ANY_ARTICLE, EVERY_ARTICLE, SITES
-from scoring.estimate.fit import cell_of
 from scoring.estimate.intervals import Interval
 from scoring.estimate.labeller_errors import chances_of_llm
 from scoring.statistics.labeller_agreement import nominal_alpha
@@ -171,7 +170,7 @@ def moves_by_review(
 ) -> Floats | None:
     """The effect of each of these sites with a scored article on the reviewed share; None with too few labels."""
     truth = review.truths(SITES).likely
-    likely = np.array([posterior[cell_of(row)] for row in rows])
+    likely = np.array([posterior[row.scored, row.flagged] for row in rows])
     labels = np.array([truth.get(row.site, np.nan) for row in rows], dtype=float)
     reviewed = reviewed_share(likely, labels, confidence)
     return None if reviewed is None else reviewed.moves

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from scoring.estimate.remarks import Remark
-from scoring.rates.direct_share import unknown_cells
+from scoring.rates.direct_share import cells_of
 from scoring.rates.farm_signs import FarmSigns
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import fits_of
@@ -39,7 +39,6 @@ def certain_llm_sites(
     those of these sites, because ads are no less frequent on sites of people.
     """
     from scoring.estimate.doubts import kinds_not_told_apart  # they load numpy
-    from scoring.estimate.fit import cell_of
     from scoring.estimate.mixture import estimate_share
 
     newest = {row.site: row.term for row in rows}
@@ -52,10 +51,10 @@ def certain_llm_sites(
         sites, of_these = counted, fit
         if signs is not None:
             sites = [row for row in counted if signs.farm(row)]
-            of_these = estimate_share(unknown_cells(sites), fit.components) or fit
+            of_these = estimate_share(cells_of(sites), fit.components) or fit
         sites = [row for row in sites if row.term == newest[row.site] and not left_out(row.site)]
-        cells = certain_cells(unknown_cells(sites), of_these.cautious, most_false)
-        certain |= {row.site: cells[cell] for row in sites if row.scored and (cell := cell_of(row)) in cells}
+        cells = certain_cells(cells_of(sites), of_these.cautious, most_false)
+        certain |= {row.site: cells[row.scored, row.flagged] for row in sites if (row.scored, row.flagged) in cells}
     return CertainSites(dict(sorted(certain.items(), key=lambda item: (-item[1], item[0]))), tuple(remarks))
 
 

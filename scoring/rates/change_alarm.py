@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from scoring.estimate.beta_binomial import Floats
-from scoring.estimate.fit import ALL_CONTROLS, CellCounts, Fit, cell_of
+from scoring.estimate.fit import CellCounts, Fit
 from scoring.rates.direct_share import ShareChanged
 from stream.schema.records import SiteState
 
@@ -37,7 +37,7 @@ def change_of_rows(rows: Iterable[SiteState], fit: Fit, design_effect: float) ->
     cells_of_day: dict[int, Counter[tuple[int, int]]] = {}
     for row in rows:
         if row.scored and row.days:
-            cells_of_day.setdefault(row.days[0], Counter())[cell_of(row)] += 1
+            cells_of_day.setdefault(row.days[0], Counter())[row.scored, row.flagged] += 1
     return find_change(cells_of_day, fit, design_effect)
 
 
@@ -56,16 +56,15 @@ def find_change(cells_of_day: Mapping[int, CellCounts], fit: Fit, design_effect:
         block = blocks.setdefault(max(day, first), {})
         for cell, sites in cells_of_day[day].items():
             block[cell] = block.get(cell, 0.0) + sites
-    cells = [cell for cell in fit.posterior if cell != ALL_CONTROLS]
+    cells = list(fit.posterior)
     counts = np.array([[block.get(cell, 0.0) for cell in cells] for block in blocks.values()])
-    surely_human = sum(block.get(ALL_CONTROLS, 0.0) for block in blocks.values())
     of_block = counts @ likelihoods(fit, cells) / design_effect
     evidence = log_evidence(of_block)
     if not len(evidence) or np.logaddexp.reduce(evidence) < math.log(1 / FALSE_ALARMS):
         return None
     at = int(evidence.argmax())
     before = of_block[: at + 1].sum(axis=0)
-    weights = counts.sum(axis=0) / (counts.sum() + surely_human)
+    weights = counts.sum(axis=0) / counts.sum()
     chance = np.array([fit.chance[n] for n, _ in cells])
     shares = _shifted(chance) @ weights
     return ShareChanged(

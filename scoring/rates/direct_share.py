@@ -77,13 +77,6 @@ def cells_of(rows: Iterable[SiteState]) -> Counter[tuple[int, int]]:
     return Counter((row.scored, row.flagged) for row in rows if row.scored)
 
 
-def unknown_cells(rows: Iterable[SiteState]) -> Counter[tuple[int, int]]:
-    """Sites whose author is asked for by `cell_of`."""
-    from scoring.estimate.fit import cell_of
-
-    return Counter(cell_of(row) for row in rows if row.scored)
-
-
 def known_sites(canaries: CanarySummary, rows: Iterable[SiteState] = ()) -> KnownSites:
     """The canary sites as sites of known truth; the control pages of `rows` are those of human sites."""
     from scoring.estimate.fit import KnownSites
@@ -211,11 +204,10 @@ def by_review(
     import numpy as np
 
     from scoring.estimate.clusters import WeightedSites, agreement
-    from scoring.estimate.fit import cell_of
     from scoring.estimate.reviewed_share import FEWEST_LABELS, FEWEST_TWICE, reviewed_share
 
     sites, truths = WeightedSites.of(rows, definition, result_weights), review.truths(definition)
-    likely = np.array([fit.posterior[cell_of(row)] for row in sites.rows])
+    likely = np.array([fit.posterior[row.scored, row.flagged] for row in sites.rows])
     labels = np.array([truths.likely.get(row.site, math.nan) for row in sites.rows], dtype=float)
     chances = truths.chances_of([row.site for row in sites.rows if row.site in truths.likely])
     reviewed = reviewed_share(likely, labels, confidence, sites.weights, chances)

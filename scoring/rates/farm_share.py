@@ -42,8 +42,6 @@ class FarmShare(msgspec.Struct, frozen=True, kw_only=True):
     at_most: float  # and with those that may have them
     low: float  # of `share`
     high: float  # of `at_most`
-    look_low: float
-    look_high: float
     articles_a_year: float | None  # median of the sites with both signs; None: no dates known
 
 
@@ -78,7 +76,8 @@ def farm_share(
 ) -> tuple[DirectShare, list[FarmShare]]:
     """The share of farms among these sites, of which the share `llm` is by a language model; `share_of` is of a part.
 
-    Without a share of LLM sites there is none of farms, and none where a sign is unknown of all sites.
+    Without a share of LLM sites there is none of farms, nor without one of those with the signs, as where a review has
+    labels of too few of them, and none where a sign is unknown of all sites.
     """
     scored = [row for row in rows if row.scored]
     if not scored or llm.share is None:
@@ -86,10 +85,12 @@ def farm_share(
     if reasons := signs.unknown(scored):
         remarks = Remark(RemarkKind.NO_SHARE), *reasons
         return DirectShare(method=ShareState.UNKNOWN_SIGNS, scored_sites=len(scored), remarks=remarks), []
-    farms = [
-        _of_so_many(least, scored, signs, share_of, confidence, now_ms) for least in (ARTICLE_URLS, *OTHER_ARTICLE_URLS)
-    ]
-    first = farms[0]
+    whole = _of_so_many(ARTICLE_URLS, scored, signs, share_of, confidence, now_ms)
+    if isinstance(whole, DirectShare):
+        return msgspec.structs.replace(whole, scored_sites=len(scored)), []
+    first, look = whole
+    others = (_of_so_many(least, scored, signs, share_of, confidence, now_ms) for least in OTHER_ARTICLE_URLS)
+    farms = [first, *(of[0] for of in others if not isinstance(of, DirectShare))]
     facts = {"share": first.share, "at_most": first.at_most, "low": first.low, "high": first.high}
     unknown_mass = sum(signs.mass(row) is None for row in scored)
     unknown_money = sum(signs.monetised(row) is None for row in scored)
@@ -97,8 +98,8 @@ def farm_share(
         share=first.share,
         low=first.low,
         high=first.high,
-        look_low=first.look_low,
-        look_high=first.look_high,
+        look_low=look[0],
+        look_high=look[1],
         method=llm.method,
         scored_sites=len(scored),
         labelled=llm.labelled,
@@ -127,31 +128,32 @@ def farm_share(
 
 def _of_so_many(
     least: int, scored: Sequence[SiteState], signs: FarmSigns, share_of: ShareOf, confidence: float, now_ms: int
-) -> FarmShare:
+) -> tuple[FarmShare, tuple[float, float]] | DirectShare:
+    """The share with its ends for repeated looks, or why there is none."""
     kinds = [signs.farm(row, least) for row in scored]
     yes = _of_part([kind is True for kind in kinds], scored, share_of, confidence)
     most = _of_part([kind is not False for kind in kinds], scored, share_of, confidence) if None in kinds else yes
+    if isinstance(yes, DirectShare):
+        return yes
+    if isinstance(most, DirectShare):
+        return most
     members = [row for row, kind in zip(scored, kinds, strict=True) if kind]
     a_year = [of for row in members if (of := signs.articles_a_year(row, now_ms)) is not None]
-    ends = {
-        "share": yes.share,
-        "at_most": max(yes.share, most.share),
-        "low": yes.low,
-        "high": max(yes.high, most.high),
-        "look_low": yes.look_low,
-        "look_high": max(yes.look_high, most.look_high),
-    }
-    return FarmShare(
+    ends = {"share": yes.share, "at_most": max(yes.share, most.share), "low": yes.low, "high": max(yes.high, most.high)}
+    farms = FarmShare(
         article_urls=least,
         yes=len(members),
         unknown=kinds.count(None),
         **{name: round(end, PLACES) for name, end in ends.items()},
         articles_a_year=round(median(a_year), 1) if a_year else None,
     )
+    return farms, (round(yes.look_low, PLACES), round(max(yes.look_high, most.look_high), PLACES))
 
 
-def _of_part(has: Sequence[bool], scored: Sequence[SiteState], share_of: ShareOf, confidence: float) -> _Ends:
-    """The share of LLM sites with this mark among all of `scored`."""
+def _of_part(
+    has: Sequence[bool], scored: Sequence[SiteState], share_of: ShareOf, confidence: float
+) -> _Ends | DirectShare:
+    """The share of LLM sites with this mark among all of `scored`; that of the part where its kinds are not told."""
     import numpy as np
 
     from scoring.estimate.clusters import WeightedSites, agreement
@@ -162,6 +164,8 @@ def _of_part(has: Sequence[bool], scored: Sequence[SiteState], share_of: ShareOf
     effect = agreement(WeightedSites.of(scored, SITES), np.array(has, float)).effect
     of_sites = _Ends(count / number, **ends_of(*part, math.sqrt(effect), every_look(number, confidence)))
     llm, fit = share_of([row for row, is_in in zip(scored, has, strict=True) if is_in])
+    if llm.method == ShareState.UNTOLD:
+        return llm
     if fit is None or llm.low is None or llm.high is None or llm.look_low is None or llm.look_high is None:
         return of_sites.times(_ANY)
     point = fit.share if llm.share is None else llm.share

@@ -24,6 +24,7 @@ from typing import Self
 
 from scoring.estimate.intervals import Z95, wilson
 from scoring.estimate.remarks import Remark, RemarkKind
+from scoring.rates.canary import is_canary
 from stream.schema.records import Sitemaps, SiteState
 from stream.schema.signals import SignalKind
 
@@ -60,12 +61,14 @@ class FarmSigns:
 
     def unknown(self, rows: Iterable[SiteState]) -> list[Remark]:
         """The signs that are unknown of all these sites."""
-        scored = [row for row in rows if row.scored]
+        scored = [row for row in rows if row.scored and not is_canary(row.site)]
         remarks = []
         if all(self.mass(row) is None for row in scored):
-            remarks.append(Remark(RemarkKind.NO_SITEMAPS))
+            number = sum(row.site in self.sitemaps for row in scored)
+            remarks.append(Remark.of(RemarkKind.NO_SITEMAPS, number=number, sites=len(scored)))
         if all(self.monetised(row) is None for row in scored):
-            remarks.append(Remark(RemarkKind.NO_SIGNALS))
+            number = sum(bool(row.signals) for row in scored)
+            remarks.append(Remark.of(RemarkKind.NO_SIGNALS, number=number, sites=len(scored)))
         return remarks
 
     def farm(self, row: SiteState, least: int = ARTICLE_URLS) -> bool | None:

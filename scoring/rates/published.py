@@ -23,7 +23,7 @@ import msgspec
 from scoring.rates.canary_counts import recent_canaries
 from scoring.rates.controls import archived
 from scoring.rates.cuts import cut_rows
-from scoring.rates.direct_share import WIDEST, known_sites, share_of_rows, unknown_cells
+from scoring.rates.direct_share import WIDEST, cells_of, known_sites, share_of_rows
 from scoring.rates.split_rates import RateQuery
 from scoring.rates.terms import changed_row
 from scoring.rates.versions import Versions, comparable
@@ -43,7 +43,6 @@ _FIRST_YEAR = "2023"  # after ChatGPT
 _DRAWS = 4000
 _SEED = 1
 _PLACES = 6
-_NO_CONTROLS = {"control_scored": 0, "control_flagged": 0}  # of a period, all articles are to be told apart
 
 
 class PublishedLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,7 +144,7 @@ def _site_years(rows: Sequence[SiteState]) -> Counter[tuple[int, int]]:
             for of, number in zip(years, counts, strict=True):
                 of[quarter[:4]] += number
         cells.update((scored, years[1][year]) for year, scored in years[0].items() if year >= _FIRST_YEAR)
-    return cells or unknown_cells(rows)
+    return cells or cells_of(rows)
 
 
 def _periods(rows: Sequence[SiteState], domains: Mapping[str, str], by_year: bool) -> dict[str, list[Dated]]:
@@ -211,9 +210,7 @@ def _share(
 
 
 def _line(period: Period, query: RateQuery) -> PublishedLine:
-    of_period = [
-        changed_row(of.row, {"scored": of.scored, "flagged": of.flagged} | _NO_CONTROLS) for of in period.members
-    ]
+    of_period = [changed_row(of.row, {"scored": of.scored, "flagged": of.flagged}) for of in period.members]
     of_sites, _ = share_of_rows(of_period, None, query.settings.confidence, period.fit)
     return PublishedLine(
         by=query.by,

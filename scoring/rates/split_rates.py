@@ -22,9 +22,9 @@ from scoring.rates.direct_share import (
     ShareChanged,
     ShareState,
     by_review,
+    cells_of,
     known_sites,
     share_of_rows,
-    unknown_cells,
 )
 from scoring.rates.farm_share import FarmShare, farm_share
 from scoring.rates.farm_signs import FarmSigns
@@ -127,6 +127,7 @@ class _Whole(NamedTuple):
     fit: Fit | None  # shows how often a kind of site is flagged
     change: ShareChanged | None
     undated: int
+    signs: FarmSigns | None  # for a share of farms: of the whole log, because a group may have no signal
 
 
 def rate_lines(rows: Sequence[SiteState], query: RateQuery | None = None) -> list[RateLine]:
@@ -138,6 +139,7 @@ def rate_lines(rows: Sequence[SiteState], query: RateQuery | None = None) -> lis
     """
     query = query or RateQuery()
     settings, now_ms, lines = query.settings, query.now_ms, []
+    signs = FarmSigns.of([*rows, *query.earlier], query.sitemaps) if query.definition == FARM else None
     for versions, of_versions in comparable(rows, query.run):
         counted, groups = _rows_of(of_versions, query)
         weights = query.results.weights("", query.definition) if query.results else None
@@ -154,7 +156,7 @@ def rate_lines(rows: Sequence[SiteState], query: RateQuery | None = None) -> lis
 
             change = change_of_rows(counted, fit, share.design_effect)
         undated = query.undated(of_versions)
-        whole = _Whole(versions, Members(counted, weights), of_archives, correction, share, fit, change, undated)
+        whole = _Whole(versions, Members(counted, weights), of_archives, correction, share, fit, change, undated, signs)
         for group, rows_of_group in groups.items():
             of_group = query.results.weights(group, query.definition) if query.results else None
             lines.append(_line(group, Members(rows_of_group, of_group), whole, query))
@@ -187,13 +189,12 @@ def _line(group: str, of_group: Members, whole: _Whole, query: RateQuery) -> Rat
     share, _ = _share(of_group, whole, query)
     correction, members = whole.correction, of_group.rows
     farms: list[FarmShare] = []
-    if query.definition == FARM:
-        signs = FarmSigns.of([*whole.members.rows, *members], query.sitemaps)  # windows have rows of other epochs
+    if whole.signs is not None:
 
         def part_of_farms(rows: Sequence[SiteState]) -> tuple[DirectShare, Fit | None]:
             return _share(Members(rows), whole, query)
 
-        share, farms = farm_share(members, share, signs, part_of_farms, query.settings.confidence, query.now_ms)
+        share, farms = farm_share(members, share, whole.signs, part_of_farms, query.settings.confidence, query.now_ms)
     judged = rate_of(members, correction.errors, query.settings.confidence)
     if correction.remark is not None and not query.by:
         judged = msgspec.structs.replace(judged, remarks=(*judged.remarks, correction.remark))
@@ -253,7 +254,7 @@ def fits_of(rows: Sequence[SiteState], settings: RateSettings, now_ms: int) -> I
     for _, of_versions in comparable(rows):
         sites = [counted_at(row, now_ms) for row in of_versions if not is_canary(row.site)]
         known = known_sites(recent_canaries(settings, of_versions, now_ms), [*sites, *archived(of_versions)])
-        fit = estimate_share(unknown_cells(sites), WIDE, known)
+        fit = estimate_share(cells_of(sites), WIDE, known)
         if fit is not None:
             yield sites, fit
 
@@ -265,13 +266,11 @@ def llm_probabilities(
 
     Sites without a scored article have none, and neither have canaries.
     """
-    from scoring.estimate.fit import cell_of
-
     return {
-        row.site: round(fit.posterior[cell_of(row)], 6)
+        row.site: round(fit.posterior[row.scored, row.flagged], 6)
         for sites, fit in fits_of(rows, settings or RateSettings(), now_ms)
         for row in sites
-        if row.scored
+        if (row.scored, row.flagged) in fit.posterior
     }
 
 

@@ -75,7 +75,7 @@ def keys(url: str, topic: str) -> list[bytes]:
         return [m.key for part in range(log.topics()[topic]) for m in log.read(topic, part) if m.value is not None]
 
 
-def test_an_archive_is_an_arm_of_controls(farmwatch: Runner, url: str) -> None:
+def test_an_archive_is_an_arm_of_controls(farmwatch: Runner, url: str, tmp_path: Path) -> None:
     """Pages without a date are controls by the time of their fetch; they are in `rate` and `review controls` alone.
 
     The share, the lists of sites, pages and hits, the canaries and the templates are as without them.
@@ -92,7 +92,9 @@ def test_an_archive_is_an_arm_of_controls(farmwatch: Runner, url: str) -> None:
         assert "new.site.test" in listed and HOST not in listed
     assert farmwatch("review", "canaries", "--json", "--log", url).out == ""
     assert not any(key.startswith(control_site(HOST).encode()) for key in keys(url, TEMPLATES))
-    assert HOST not in farmwatch("log", "export", "--what", "hits", "hits.jsonl", "--log", url).out
+    hits = tmp_path / "hits.jsonl"
+    assert farmwatch("log", "export", "--what", "hits", hits, "--log", url).code == Exit.OK
+    assert "new.site.test" in hits.read_text() and HOST not in hits.read_text()
 
 
 def test_a_control_archive_without_dates_counts_nothing(farmwatch: Runner, tmp_path: Path, old: Path) -> None:

@@ -31,6 +31,8 @@ def test_each_kind_has_its_words() -> None:
         facts = {**FACTS}
         if kind in (RemarkKind.RATE, RemarkKind.FEW_FOR_A_RATE):
             facts["llm"] = 1
+        if kind in (RemarkKind.NO_SITEMAPS, RemarkKind.NO_SIGNALS):
+            facts |= {"sites": 60, "number": 0}
         if kind == RemarkKind.FARMS:
             facts |= {"sites": 1200, "unit": ""}
         if kind in (RemarkKind.SHARE, RemarkKind.TOO_FEW, RemarkKind.TOO_WIDE, RemarkKind.KINDS_NOT_TOLD_APART):

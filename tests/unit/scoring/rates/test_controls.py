@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scoring.estimate.fit import ALL_CONTROLS, WIDE, KnownSites, cell_of
-from scoring.estimate.intervals import Z95, wilson
+from scoring.estimate.fit import WIDE, KnownSites
 from scoring.estimate.mixture import estimate_share
 from scoring.rates.canary_counts import canary_summary
+from scoring.rates.certain_sites import certain_llm_sites
 from scoring.rates.controls import ControlCounts, count_controls, count_declared
 from scoring.rates.published import CONTROLS, QUARTER, published_lines
+from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateQuery, llm_probabilities, rate_lines
 from scoring.statistics.shares import share
 from stream.schema.control_sites import control_site
@@ -77,58 +78,31 @@ def test_control_pages_are_known_human_sites_in_the_estimate() -> None:
     assert known.controls is not None and known.controls.flagged == 70 and unknown.controls is None
 
 
-def test_no_page_is_in_the_likelihood_twice() -> None:
-    """The control pages of a site are those of a known human one, and the site is asked for by its other pages.
-
-    So the share of sites with control pages beside others is that of the others' pages, with the controls as known.
-    """
+def test_control_pages_count_in_the_cell_of_their_site_too() -> None:
+    """A site is asked for by all its scored pages, and its control pages are those of a known human site beside it."""
     rows = [row(f"c{at}.com", 9, 1 + at % 2, (4, at % 2)) for at in range(60)]
     rows += [row(f"l{at}.com", 9, 8) for at in range(30)]
     (line,) = rate_lines(rows, RateQuery())
-    later = {(5, 1): 60, (9, 8): 30}
-    wanted = estimate_share(later, WIDE, KnownSites({(4, 0): 30, (4, 1): 30}, {}))
+    known = KnownSites({(4, 0): 30, (4, 1): 30}, {})
+    wanted = estimate_share({(9, 1): 30, (9, 2): 30, (9, 8): 30}, WIDE, known)
     assert wanted is not None and line.share == pytest.approx(wanted.share, abs=1e-6)
 
 
-def test_a_site_of_control_pages_alone_is_human_in_the_share() -> None:
-    """It is in the base of the share, is no LLM site however its pages are flagged, and takes part in the interval.
+def test_a_site_that_backdates_its_pages_does_not_become_human() -> None:
+    """Of 60 LLM sites among 200, 30 say that all their pages are old: they stay in the share, likely, like the others.
 
-    The share of the others is as without it, because its pages are in the likelihood once, as known ones.
+    False controls cost certainty all the same: these sites are in a list with more false ones, not with 5%.
     """
-    rows = [row(f"h{at}.com", 9, at % 2) for at in range(60)] + [row(f"l{at}.com", 9, 8) for at in range(20)]
-    controls = [row(f"c{at}.com", 6, 0, (6, 0)) for at in range(39)] + [row("wrong.com", 6, 6, (6, 6))]
-    (line,) = rate_lines([*rows, *controls], RateQuery())
-    known = KnownSites({(6, 0): 39, (6, 6): 1}, {})
-    others = estimate_share({(9, 0): 30, (9, 1): 30, (9, 8): 20}, WIDE, known)
-    assert others is not None and line.share is not None and line.low is not None and line.high is not None
-    assert line.scored_sites == 120 and line.share == pytest.approx(others.share * 80 / 120, abs=1e-6)
-    part = wilson(80, 120, Z95)
-    assert line.low < others.low * part.point and others.high * part.point < line.high
-    likely = llm_probabilities([*rows, *controls])
-    assert (likely["wrong.com"], likely["l0.com"] > 0.9) == (0.0, True)
-
-
-def test_of_control_pages_alone_the_share_is_zero() -> None:
-    """Below as many as the number of sites leaves possible."""
-    (line,) = rate_lines([row(f"c{at}.com", 6, at % 2, (6, at % 2)) for at in range(40)], RateQuery())
-    assert (line.share, line.low, line.scored_sites) == (0.0, 0.0, 40)
-    assert line.high is not None and 0 < line.high < 0.15
-
-
-def test_the_effect_of_a_site_is_that_of_one_more_of_it() -> None:
-    """Influence beside sites of control pages alone, by cells, is the derivative of the share."""
-    cells = {(9, 0): 300, (9, 1): 100, (9, 8): 90, (3, 2): 40, ALL_CONTROLS: 200}
-    fit = estimate_share(cells, WIDE)
-    assert fit is not None
-    for cell in cells:
-        more = estimate_share({**cells, cell: cells[cell] + 1}, WIDE)
-        assert more is not None and more.share - fit.share == pytest.approx(fit.influence[cell], rel=0.05, abs=2e-6)
-
-
-def test_the_cell_of_a_site_is_without_its_controls() -> None:
-    """A site of control pages alone has a cell of its own, which is not that of a site without a scored page."""
-    assert cell_of(row("a.com", 9, 3, (4, 1))) == (5, 2)
-    assert cell_of(row("a.com", 4, 1, (4, 1))) == ALL_CONTROLS != (0, 0)
+    human = [row(f"h{at}.com", 9, at % 2) for at in range(140)]
+    honest = [row(f"l{at}.com", 9, 8) for at in range(30)]
+    backdated = [row(f"b{at}.com", 9, 8, (9, 8)) for at in range(30)]
+    rows = [*human, *honest, *backdated]
+    (line,) = rate_lines(rows, RateQuery())
+    assert line.share is not None and line.share >= 0.2 and line.high is not None and line.high >= 0.3
+    likely = llm_probabilities(rows)
+    assert likely["b0.com"] == likely["l0.com"] > 0.5
+    listed = certain_llm_sites(rows, RateSettings(), 0, 0.4).sites
+    assert listed.keys() == {of.site for of in [*honest, *backdated]}
 
 
 def test_control_sites_of_archives_are_known_and_in_no_share() -> None:

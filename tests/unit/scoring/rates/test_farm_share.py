@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as replace_query
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from scoring.estimate.definitions import FARM
+from scoring.estimate.definitions import FARM, SITES
 from scoring.estimate.remarks import RemarkKind
+from scoring.estimate.reviewed_share import Review
+from scoring.rates.cuts import Cut
 from scoring.rates.direct_share import ShareState
 from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.schema.records import Sitemaps, SiteState
@@ -19,12 +23,13 @@ ADS, NONE = {"ads:adsense": 3, "cms:wordpress": 4}, {"cms:wordpress": 4}
 CLEAR = {"llm": (10, 9), "human": (10, 0)}
 
 
+def listed(site: str, urls: int) -> Sitemaps:
+    return Sitemaps(id=site, site=site, urls=urls, files_read=1, files_listed=1, months={})
+
+
 def lines_of(rows: list[SiteState], sitemaps: dict[str, int], by: str = "") -> list[RateLine]:
     """The lines of farms, where sites list so many article URLs; of the others no sitemap is known."""
-    known = {
-        site: Sitemaps(id=site, site=site, urls=urls, files_read=1, files_listed=1, months={})
-        for site, urls in sitemaps.items()
-    }
+    known = {site: listed(site, urls) for site, urls in sitemaps.items()}
     return rate_lines(rows, RateQuery(definition=FARM, sitemaps=known, by=by))
 
 
@@ -53,6 +58,8 @@ def test_a_farm_is_llm_and_in_mass_and_monetised() -> None:
     assert of_100.at_most == pytest.approx(0.3, abs=0.02) and (of_100.yes, of_100.unknown) == (50, 10)
     assert line.low is not None and line.high is not None
     assert line.low < 0.2 and line.high > 0.3
+    assert line.look_low is not None and line.look_high is not None
+    assert line.look_low < line.low and line.look_high > line.high
     assert (of_50.share, of_50.at_most) == (of_100.share, of_100.at_most)
     assert of_500.share == 0 and of_500.at_most == pytest.approx(0.1, abs=0.02)
     said = facts(line.remarks, RemarkKind.FARM_SIGNS)
@@ -71,15 +78,20 @@ def test_monetisation_is_no_evidence_of_the_writer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("signals", "urls", "reason"), [(ADS, {}, RemarkKind.NO_SITEMAPS), ({}, {"farm0.com": 200}, RemarkKind.NO_SIGNALS)]
+    ("signals", "urls", "reason", "number"),
+    [
+        (ADS, {}, RemarkKind.NO_SITEMAPS, 0),
+        ({}, {"farm0.com": 200}, RemarkKind.NO_SIGNALS, 0),
+        ({"ads:adsense": 1, "ads:gam": 1}, {"farm0.com": 200}, RemarkKind.NO_SIGNALS, 60),
+    ],
 )
 def test_no_share_of_farms_where_a_sign_is_unknown_of_all(
-    signals: dict[str, int], urls: dict[str, int], reason: RemarkKind
+    signals: dict[str, int], urls: dict[str, int], reason: RemarkKind, number: int
 ) -> None:
-    """A log without sitemaps, or from before signals, has no share of farms, and says why."""
+    """A log without sitemaps, or without any signal or a telling one, has no share of farms, and says of how many."""
     line = line_of(sites("llm", 20, "farm", signals) + sites("human", 40, "diary", signals), urls)
     assert (line.share, line.method) == (None, ShareState.UNKNOWN_SIGNS)
-    assert reason in kinds(line.remarks)
+    assert facts(line.remarks, reason) == {"number": number, "sites": 60}
 
 
 def test_a_group_without_any_signal_is_known_to_be_not_monetised() -> None:
@@ -90,6 +102,22 @@ def test_a_group_without_any_signal_is_known_to_be_not_monetised() -> None:
     of = {line.group: line for line in lines_of(rows, sitemaps, by="source")}
     assert (of["bare"].share, of["bare"].at_most) == (0, 0)
     assert of["rest"].farms
+    known = {site: listed(site, 200) for site in sitemaps}
+    (cut,) = rate_lines(rows, RateQuery(definition=FARM, sitemaps=known, cut=Cut(source="bare")))
+    assert (cut.share, cut.at_most) == (0, 0)
+
+
+def test_a_review_that_says_nothing_of_farms_gives_no_share_of_them() -> None:
+    """Where flags do not tell the kinds apart, and too few sites with both signs have a label, there is no share."""
+    rows = cell_rows([(10, 4 + n % 3) for n in range(100)], pages=10, articles=10, epoch="e", signals=NONE)
+    rows[:10] = [replace(row, signals=ADS) for row in rows[:10]]
+    review = Review({"": {row.site: float(place % 4 == 0) for place, row in enumerate(rows[8:48])}}, 40, 0, 86_400_000)
+    query = RateQuery(definition=FARM, sitemaps={row.site: listed(row.site, 200) for row in rows}, review=review)
+    (of_llm,), (line,) = rate_lines(rows, replace_query(query, definition=SITES)), rate_lines(rows, query)
+    assert of_llm.method == ShareState.REVIEWED and of_llm.share == pytest.approx(0.25, abs=0.01)
+    assert (line.share, line.at_most, line.method, line.low, line.high) == (None, None, ShareState.UNTOLD, 0, 1)
+    assert (line.scored_sites, line.farms) == (100, [])
+    assert facts(line.remarks, RemarkKind.FEW_LABELS)["number"] == 2
 
 
 def test_no_share_of_farms_without_a_share_of_llm_sites() -> None:
