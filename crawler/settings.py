@@ -13,7 +13,8 @@ from stream.text.ranges import PositiveCount, PositiveSeconds, Seconds, SizeByte
 _NAME = re.compile(r"[A-Za-z][A-Za-z_-]{0,62}")  # a product token by RFC 9309 section 2.2.1
 _CONTACT = re.compile(r"(https?://[^\s()]+\.[^\s()]+|[^\s()@]+@[^\s()@]+\.[^\s()@]+)")
 _ORIGIN = re.compile(r"https://[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::[0-9]{1,5})?(?![^/?#])")
-PROXY = re.compile(r"http://([^\s/?#@:]+(?::[^\s/?#@]*)?@)?((?:[A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5})/?")
+_PORT = "(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
+PROXY = re.compile(rf"http://([^\s/?#@:]+(?::[^\s/?#@]*)?@)?((?:[A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\]):{_PORT})/?")
 """A value of crawl.proxy; its groups are the user, which may be missing, and HOST:PORT."""
 _BODY_CAP_BYTES = 3 * 1024 * 1024  # below the log's cap of a record, even if zstd saves nothing
 SLOW_S = 120.0  # a site with a longer Crawl-delay is in the slow lane

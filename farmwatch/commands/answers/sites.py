@@ -78,7 +78,8 @@ def sites(
     `warning`.
 
     With --llm --format ublacklist, hosts, adblock or searxng: the list as such programs read it. Its header has the
-    date, the versions, the expected error and crawl.contact, which owners of sites need.
+    date, the versions, the expected error and crawl.contact, which owners of sites need. A list without an entry is not
+    written (exit code 1).
 
     With --turned: the sites whose articles were by people before 2022-11-30 and are by a model since, by trusted days
     of publication, the surest first. At most a fifth of the earlier articles are flagged and half of the later ones or
@@ -140,9 +141,9 @@ def sites(
         lines = list(islice(entries, listing.limit or None))
         head |= {"listed_at": now_ms, "listed_by": made_by(), "expected_false": round(expected_false(lines), 6)}
         head |= {"contact": config.crawl.contact, "warning": caveats(config, (line.row.detector for line in lines))}
-    if listing.blocklist:
+    if listing.blocklist and lines:
         _put_blocklist(listing.blocklist, listing.out, lines, config, now_ms)
-    else:
+    elif not listing.blocklist:
         selection.put(lines, "site", TURNS_SHOWN if turned else SITES_SHOWN)
     if turned:
         of = f"{len(lines):,} of {counted(tested, 'site')} with enough dated articles turned"
@@ -154,7 +155,7 @@ def sites(
         for remark in sentences(certain.untold):
             message(remark)
     print_caveats(caveats(config, (line.row.detector for line in lines)), short=True)
-    return Exit.OK
+    return Exit.PROBLEM if listing.blocklist and not lines else Exit.OK
 
 
 def _head_columns(head: Mapping[str, Any]) -> list[Column[ListedSite]]:

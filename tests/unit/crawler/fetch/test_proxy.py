@@ -236,6 +236,9 @@ def test_each_lookup_of_the_proxy_counts(loopback: Web, monkeypatch: pytest.Monk
         ("proxy.example:3128", False),
         ("http://ann:hush/@proxy.example:3128", False),
         ("http://proxy.example", False),
+        ("http://proxy.example:0", False),
+        ("http://proxy.example:65535", True),
+        ("http://proxy.example:65536", False),
     ],
 )
 def test_other_proxies_are_refused(proxy: str, is_right: bool) -> None:
