@@ -181,8 +181,8 @@ def test_a_list_to_publish_leaves_out_what_was_removed(farmwatch: Runner, tmp_pa
     assert left.code == Exit.OK
     text = (tmp_path / "list.txt").read_text()
     assert "s3.example" not in text and text.count("\n0.0.0.0 s") == 19
-    none = farmwatch("sites", *form, *contact, "--where", "scored>99", "--out", str(tmp_path / "list.txt"))
-    assert none.code == Exit.PROBLEM and (tmp_path / "list.txt").read_text() == text  # an empty list replaces none
+    none = farmwatch("sites", *form, *contact, "--where", "scored>99", "--out", str(tmp_path / "none.txt"))
+    assert none.code == Exit.PROBLEM and not (tmp_path / "none.txt").exists()
     lines = farmwatch("sites", "--llm", "--json", "--log", url).lines
     assert len(lines) == 20 and {line["evidence"] for line in lines} == {""}  # without a page
     assert "s3.example" not in {line["site"] for line in lines}
