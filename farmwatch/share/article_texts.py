@@ -31,7 +31,6 @@ class ArticleText(NamedTuple):
     site: str
     age: str  # PageAge
     text: str
-    digest: str  # of the text
     language: str
 
 
@@ -51,4 +50,4 @@ def article_texts(log: Log, is_wanted: Callable[[str, str], bool]) -> Iterator[A
                 verdict, text = judge_and_text(features, live.ruleset)
                 if verdict.verdict in KEPT:
                     language = str(features.measures.get("language") or "")
-                    yield ArticleText(features.id, features.site, verdict.age, text, verdict.text_digest, language)
+                    yield ArticleText(features.id, features.site, verdict.age, text, language)

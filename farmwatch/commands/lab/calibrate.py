@@ -146,7 +146,7 @@ def _of_log(config: Config, detector: str) -> list[ScoredLabel]:
                     genre=article.language,
                 )
                 for article in {
-                    article.digest: article
+                    article.text: article  # of a repeated text one
                     for article in article_texts(log, lambda site, age: _is_llm(site, age) is not None)
                 }.values()
             ]
