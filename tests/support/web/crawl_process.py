@@ -149,7 +149,8 @@ def main(url: str, folder: Path, name: str) -> None:
 
         be_public(public)
     settings = crawl_settings(**msgspec.json.decode((folder / _SETTINGS).read_bytes()))
-    settings = msgspec.structs.replace(settings, contact=f"{settings.contact}#{name}")  # for the server's log
+    contact = f"{settings.contact}#{name}"  # for the server's log
+    settings = msgspec.convert({**msgspec.structs.asdict(settings), "contact": contact}, type(settings))
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     log = open_log(url, **options_of(url, folder))

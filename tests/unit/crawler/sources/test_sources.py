@@ -366,7 +366,7 @@ def test_what_was_set_up_is_told_by_its_table_or_its_key() -> None:
     assert configured(_settings(), {"MOJEEK_API_KEY": "x"}) == ["searxng", "commoncrawl", "mojeek", "mine"]
     own = [f"own{number}" for number in range(9)]
     assert configured(SearchSettings(json_http=dict.fromkeys(own, MINE)), {}) == own
-    assert {*SOURCES, "json_http"} == set(SearchSettings.__struct_fields__)
+    assert {*SOURCES, "json_http", "deepen_above"} == set(SearchSettings.__struct_fields__)
 
 
 def test_retry_after_is_what_a_busy_source_asked_for() -> None:
