@@ -7,40 +7,27 @@ import json
 import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
-from urllib.parse import urlencode, urlsplit
 
 import structlog
 from aiohttp import web
 from aiohttp.typedefs import Middleware
-from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
-from jinja2.runtime import Context
-from markupsafe import Markup
+from jinja2 import Environment
 from yarl import URL
 
 from crawler.errors import UnusableUrl
 from farmwatch.console.access import Access, Handler, secured
 from farmwatch.console.actions import ACTIONS, Action
-from farmwatch.console.drawings import DRAWINGS, Drawing, reason_parts, saved, static_text, verdict_parts
+from farmwatch.console.drawings import DRAWINGS, Drawing, saved, static_text
 from farmwatch.console.jobs import Working
 from farmwatch.console.live import PATH as EVENTS
 from farmwatch.console.live import events
-from farmwatch.console.pictures import percent
+from farmwatch.console.page_environment import environment_of
 from farmwatch.console.site_lists import ALL, Data, Query, csv_of
-from farmwatch.console.views import SPLITS, Console
-from farmwatch.explain.report import flagged_above, windows_in_words
-from farmwatch.explain.rules import value_text
-from farmwatch.explain.segments import page_verdict
-from farmwatch.runs.comparison_words import points
-from farmwatch.share.signal_words import signal_words
-from farmwatch.share.site_lines import verdict_words
+from farmwatch.console.views import Console
 from farmwatch.terminal.remedies import in_full
-from scoring.rates.site_rates import is_through_segments
-from stream.schema.vocabulary import SiteClass
 from stream.text.user_errors import Exit, FarmwatchError, NotFound
-from stream.text.wording import counted, lasting
 
 _log = structlog.get_logger()
 _REQUEST_S = 60.0
@@ -65,7 +52,7 @@ class Address(NamedTuple):
 
 def application(console: Console, access: Access, request_s: float = _REQUEST_S) -> web.Application:
     """The application; every answer passes `access`. A request, and the sending of its answer, may take `request_s`."""
-    templates = _environment(access, console)
+    templates = environment_of(access, console)
     app = web.Application(middlewares=[_guard(access, templates, request_s)], client_max_size=64 * 1024)
     of_sites = ("search", "verdict", "source", "least", "label", "sort", "reverse", "after")
     views = {  # the name is that of the address, with .json of its twin, and of the template
@@ -327,76 +314,3 @@ def _page(
 
 async def _static(name: str, kind: str, _: web.Request) -> web.Response:
     return web.Response(text=static_text(name), content_type=kind)
-
-
-def _environment(access: Access, console: Console) -> Environment:
-    environment = Environment(
-        loader=PackageLoader("farmwatch.console"),
-        autoescape=True,
-        auto_reload=False,  # an upgrade on disk is for the next start
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "code": _code,
-        "counted": counted,
-        "flagged_above": flagged_above,
-        "signal_words": signal_words,
-        "windows_in_words": windows_in_words,
-        "lasting": lasting,
-        "percent": percent,
-        "plain": value_text,
-        "points": points,
-        "through_segments": lambda row: is_through_segments(row["scored"], row["through_segments"]),
-        "verdict_words": lambda row: verdict_words(row["verdict"], row["scored"]),
-        "outward": outward,
-        "page_verdict": page_verdict,
-        "time": _time,
-    }
-    environment.globals |= {
-        "address": _address,
-        "console": console,
-        "figure": _figure,
-        "form_token": access.form_token,
-        "reason_parts": reason_parts,
-        "splits": SPLITS,
-        "verdict_parts": verdict_parts,
-        "verdicts": tuple(SiteClass),
-    }
-    return environment
-
-
-def _address(path: str, fields: Data, **changed: str) -> str:
-    """The path with these fields. An empty one is left out, but for a reason: pages may have none."""
-    given = {name: value for name, value in (fields | changed).items() if value or (name, value) == ("why", "")}
-    return f"{path}?{urlencode(given)}"
-
-
-@pass_context
-def _figure(context: Context, name: str) -> Markup:
-    """A picture of the page, with the address of its file."""
-    picture = DRAWINGS[name].draw(context["data"])
-    text = '<figure>{}<figcaption><a href="/{}.svg{}" download>Save as SVG</a></figcaption></figure>'
-    return Markup(text).format(picture, name, context["query"]) if picture else Markup()
-
-
-def _code(text: str) -> Markup:
-    """Text in which `commands` stand between backticks, as the messages of the command line have them."""
-    pieces = enumerate(text.split("`"))
-    return Markup("").join(Markup("<code>{}</code>").format(piece) if at % 2 else piece for at, piece in pieces)
-
-
-def outward(url: str, words: str = "↗") -> Markup:
-    """A link to a page of the web, which gets no word of the console; "" for an address that is none."""
-    try:
-        is_page = urlsplit(url).scheme in ("http", "https") and bool(urlsplit(url).hostname)
-    except ValueError:
-        is_page = False
-    text = '<a href="{}" rel="noopener noreferrer nofollow" aria-label="{} itself">{}</a>'
-    return Markup(text).format(url, url, words) if is_page else Markup()
-
-
-def _time(ms: int) -> Markup:
-    text = f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M} UTC" if ms else ""
-    return Markup("<time>{}</time>").format(text)  # the style keeps it on one line

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from crawler.web.urls import page_id
 from farmwatch.config.config import load
-from farmwatch.console.app import outward
+from farmwatch.console.page_environment import outward
 from farmwatch.console.views import SPLITS
 from filters.perplexity.names import DANGER
 from filters.settings import MeasureSettings
