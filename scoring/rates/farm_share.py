@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from scoring.estimate.fit import Fit
 
 OTHER_ARTICLE_URLS = (50, 500)
-"""Numbers of article URLs for which the share is told too."""
+"""The share is also given for sites with at least these numbers of article URLs."""
 
 ShareOf = Callable[[Sequence[SiteState]], "tuple[DirectShare, Fit | None]"]
 

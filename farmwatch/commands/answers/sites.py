@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, Common
-from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.crawl.orders import NotVisited
@@ -140,9 +139,11 @@ def sites(
         entries = (line for line in selection.rows(lines) if not listing.blocklist or is_plain_host(line.row.site))
         lines = list(islice(entries, listing.limit or None))
         head |= {"listed_at": now_ms, "listed_by": made_by(), "expected_false": round(expected_false(lines), 6)}
-        head |= {"contact": config.crawl.contact, "warning": caveats(config, (line.row.detector for line in lines))}
+        head["contact"] = config.crawl.contact
+    warnings = head["warning"] = caveats(config, (line.row.detector for line in lines))
     if listing.blocklist and lines:
-        _put_blocklist(listing.blocklist, listing.out, lines, config, now_ms)
+        header = header_of(lines, config.crawl.contact, warnings, now_ms)
+        _put_blocklist(listing.blocklist, listing.out, lines, header)
     elif not listing.blocklist:
         selection.put(lines, "site", TURNS_SHOWN if turned else SITES_SHOWN)
     if turned:
@@ -154,7 +155,7 @@ def sites(
         message(f"{said}: at most {most_false:.1%}")
         for remark in sentences(certain.untold):
             message(remark)
-    print_caveats(caveats(config, (line.row.detector for line in lines)), short=True)
+    print_caveats(warnings, short=True)
     return Exit.PROBLEM if listing.blocklist and not lines else Exit.OK
 
 
@@ -169,9 +170,7 @@ def _head_columns(head: Mapping[str, Any]) -> list[Column[ListedSite]]:
     ]
 
 
-def _put_blocklist(form: Blocklist, out: Path | None, lines: list[ListedSite], config: Config, now_ms: int) -> None:
-    warnings = caveats(config, (line.row.detector for line in lines))
-    header = header_of(lines, config.crawl.contact, warnings, now_ms)
+def _put_blocklist(form: Blocklist, out: Path | None, lines: list[ListedSite], header: Iterable[str]) -> None:
     text = blocklist(form, "LLM sites, measured by farmwatch", header, [line.row.site for line in lines])
     if out is None:
         put(text.removesuffix("\n"))

@@ -132,37 +132,39 @@ def _of_log(config: Config, detector: str) -> list[ScoredLabel]:
     with opened(config) as log:
         base = base_of(detector if "/" in detector else _identity(log, config, detector))
         rows = list(_scored_of_log(log, base))
-        if all(row.llm for row in rows) and "/" not in detector:
-            texts = [
-                LabelledText(
-                    place=f"page {article.id}",
-                    llm=_is_llm(article.site, article.age) is True,
-                    text=article.text,
-                    score=None,
-                    p_llm=None,
-                    detector="",
-                    words=len(article.text.split()),
-                    site=article.site,
-                    genre=article.language,
-                )
-                for article in {
-                    article.text: article  # of a repeated text one
-                    for article in article_texts(log, lambda site, age: _is_llm(site, age) is not None)
-                }.values()
-            ]
-            if texts:
-                message(f"no control page has a score of {base}: it reads {counted(len(texts), 'text')} of the log now")
-                rows = _scored(_only(config, name_of(base)), texts, lambda place, why: message(f"{place}: {why}"))
+        if all(row.llm for row in rows) and "/" not in detector and (texts := _texts_of_log(log)):
+            message(f"no control page has a score of {base}: it reads {counted(len(texts), 'text')} of the log now")
+            rows = _scored(_only(config, name_of(base)), texts, lambda place, why: message(f"{place}: {why}"))
     if all(row.llm for row in rows):
         raise CalibrationRefused(f"the log has no control page with a score of {base}")
     return rows
 
 
+def _texts_of_log(log: Log) -> list[LabelledText]:
+    """The texts of control pages and of LLM canaries; of a repeated text one, as of labels."""
+    articles = article_texts(log, lambda site, age: _is_llm(site, age) is not None)
+    return [
+        LabelledText(
+            place=f"page {article.id}",
+            llm=_is_llm(article.site, article.age) is True,
+            text=article.text,
+            score=None,
+            p_llm=None,
+            detector="",
+            words=len(article.text.split()),
+            site=article.site,
+            genre=article.language,
+        )
+        for article in {article.text: article for article in articles}.values()
+    ]
+
+
 def _scored_of_log(log: Log, base: str) -> Iterator[ScoredLabel]:
+    """The scores of the same articles that the log has; of a repeated text one."""
     known = set[str]()
     for article in scored_articles(log, base):
         is_llm, score = _is_llm(article.site, article.age), article.score
-        if is_llm is not None and score.text_digest not in known:  # of a repeated text one, as of labels
+        if is_llm is not None and score.text_digest not in known:
             known.add(score.text_digest)
             number = score.p_llm if compared(base) == "p_llm" else score.score
             register = article.words, article.site, article.language
