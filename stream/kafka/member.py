@@ -85,7 +85,8 @@ class KafkaMember:
             if not messages:
                 calm = consumer.settled() and not self._owned.pending
                 wait_s = min(max(0.0, deadline - time.monotonic()), _SLICE_S if calm else _BUSY_SLICE_S)
-                self._fetch(consumer, wait_s, max_records)
+                # a restore waits for its own records
+                self._fetch(consumer, 0.0 if self._owned.restoring else wait_s, max_records)
                 if self._owned.pending:
                     self._producing()  # first, because it ends an open transaction of this name
                     if ready := self._owned.make_ready(consumer, wait_s):

@@ -39,6 +39,10 @@ class Ownership:
         self._epoch = 0
         self._waits_since: float | None = None  # start of the wait for open transactions
 
+    @property
+    def restoring(self) -> bool:
+        return self._restore is not None
+
     def inputs(self, partitions: Iterable[int]) -> list[TopicPartition]:
         return [
             TopicPartition(self._site.full(topic), p)

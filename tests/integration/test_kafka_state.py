@@ -7,12 +7,13 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
-from stream.kafka.client import build_producer
+from stream.kafka.client import GroupConsumer, build_producer
 from stream.kafka.log import KafkaLog
+from stream.kafka.reader import Restore
 from stream.kafka.settings import KafkaSettings
 from stream.log.contract import At, Commit, Member, StateChange
 from tests.support.kafka_broker import broker
@@ -82,6 +83,32 @@ def test_state_is_whole_after_a_restart(world: KafkaWorld, states: Path, happeni
     assert state.due(99, 10) == [(b"a", b"1", 1), (b"c", b"333", 3)]
     assert (state.next_due(), state.get(b"b")) == (1, None)
     assert again.state(1).get(b"e") == b"other"
+
+
+def test_a_restore_waits_for_no_input(world: KafkaWorld, states: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A restore of several steps takes one after the other, without a wait for records of the inputs in between."""
+    member = world.owner(2, "in", store="s")
+    put(member, **{f"k{number}": "v" for number in range(5000)})
+    member.close()
+    shutil.rmtree(states)
+    waits: list[float | None] = []  # of a look at the inputs; None is a step of the restore
+    fetch, advance = GroupConsumer.fetch, Restore.advance
+
+    def noted_fetch(consumer: GroupConsumer, timeout_s: float, max_records: int) -> list[Any]:
+        waits.append(timeout_s)
+        return fetch(consumer, timeout_s, max_records)
+
+    def noted_advance(restore: Restore, timeout_s: float) -> None:
+        waits.append(None)
+        advance(restore, timeout_s)
+
+    monkeypatch.setattr(GroupConsumer, "fetch", noted_fetch)
+    monkeypatch.setattr(Restore, "advance", noted_advance)
+    again = world.owner(2, "in", store="s")
+    steps = [place for place, wait in enumerate(waits) if wait is None]
+    assert len(steps) > 2
+    assert {wait for wait in waits[steps[0] : steps[-1]] if wait is not None} == {0.0}
+    assert again.state(0).get(b"k4999") == b"v"
 
 
 def test_an_uncommitted_change_is_never_seen(world: KafkaWorld) -> None:
