@@ -32,7 +32,7 @@ def test_a_key_and_its_directory_are_made(farmwatch: Runner, tmp_path: Path) -> 
 
 
 def test_a_key_is_kept_and_joined_by_another(farmwatch: Runner, tmp_path: Path) -> None:
-    """A second run renews the directory of the same key; a new key is added beside the old one."""
+    """A second run renews the directory; a new key is added beside the old one; a key named twice is there once."""
     farmwatch("crawl", "key", "old.pem", "--new", *CONTACT)
     before = (tmp_path / "old.pem").read_bytes(), (tmp_path / ".well-known" / NAME).read_bytes()
     assert farmwatch("crawl", "key", "old.pem", *CONTACT).code == Exit.OK
@@ -43,6 +43,10 @@ def test_a_key_is_kept_and_joined_by_another(farmwatch: Runner, tmp_path: Path) 
     assert len(keys) == 2 and keys[1] == json.loads(before[1])["keys"][0]
     for label in ("sig1", "sig2"):
         assert verified_directory("crawler.example", _headers(ran), body, keys, label)
+    (tmp_path / "copy.pem").write_bytes((tmp_path / "old.pem").read_bytes())
+    (tmp_path / "copy.pem").chmod(0o600)
+    farmwatch("crawl", "key", "old.pem", "old.pem", "copy.pem", *CONTACT)
+    assert len(json.loads((tmp_path / ".well-known" / NAME).read_bytes())["keys"]) == 1
 
 
 @pytest.mark.parametrize(
