@@ -12,23 +12,23 @@ from stream.schema.topics import ADS_TXT
 
 
 class StatedAccounts:
-    """What the sites of a log state; `refresh` reads what is new. It is keyed and divided as the rows of sites are."""
+    """What the sites of a log state, keyed and divided as their rows are; `refresh` reads the changed partitions."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._next: dict[int, int] = {}  # partition -> the offset to read from
+        self._ends: list[int] = []
         self._signals: dict[bytes, tuple[str, ...]] = {}
 
     def refresh(self) -> set[int]:
-        """Read to the end of the topic; returns the partitions with new records."""
+        """Read to the end of the topic; returns the partitions that were read."""
         if ADS_TXT not in self._log.topics():
             return set()
-        spans = enumerate(zip(self._log.beginning(ADS_TXT), self._log.end(ADS_TXT), strict=True))
-        starts = {place: (max(first, self._next.get(place, 0)), end) for place, (first, end) in spans}
-        unread = {At(ADS_TXT, place): span for place, span in starts.items() if span[0] < span[1]}
+        ends = self._log.end(ADS_TXT)
+        spans = zip(self._log.beginning(ADS_TXT), ends, self._ends or [0] * len(ends), strict=True)
+        unread = {At(ADS_TXT, place): (first, end) for place, (first, end, old) in enumerate(spans) if end != old}
         for message, stated in rows_of(AdsTxt, self._log.read_all(unread) if unread else ()):
             self._signals[message.key] = () if stated is None else _signals_of(stated)
-        self._next |= {at.partition: end for at, (_, end) in unread.items()}
+        self._ends = ends
         return {at.partition for at in unread}
 
     def added_to(self, row: SiteState) -> SiteState:

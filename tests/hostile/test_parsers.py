@@ -240,8 +240,8 @@ _INDEX = [
 ]  # fmt: skip
 _ADS_TXT = [
     b"OWNERDOMAIN=", b"managerdomain = ", b"a.example", b"google.com, ", b"pub-1234567890", b", DIRECT", b"\n", b"\r",
-    b"#", b"<", b"\xef\xbb\xbf", b"\xff\xfe", b"\0", b"//", b"[::1]", b"xn--", b"..", b"co.uk", b"\xc3\xbc", b"%41", b"@",
-    b":99999",
+    b"#", b"<", b":99999",
+    b"\xef\xbb\xbf", b"\xff\xfe", b"\0", b"//", b"[::1]", b"xn--", b"..", b"co.uk", b"\xc3\xbc", b"%41", b"@",
 ]  # fmt: skip
 _TIMES = [
     b"2024", b"-", b"05", b"06", b"T", b":", b"Z", b"+", b"99", b".", b"1e999", b"nan", b"W", b"\xd9\xa3", b"00",
