@@ -15,6 +15,7 @@ from crawler.fetch.connections import Connections
 from crawler.fetch.context import STARVED, FetchContext, FetchEnded, NoSocketLeft, StaleConnection
 from crawler.fetch.jobs import TEXTS, Capture, FetchRequest, RequestKind
 from crawler.fetch.page_checks import ERROR_CAP_BYTES, may_say_more
+from crawler.fetch.proxy import SiteRefused
 from crawler.fetch.response_headers import clean, kept_headers
 from crawler.robots.lines import ROBOTS_CAP_BYTES
 from crawler.settings import CrawlSettings
@@ -113,6 +114,8 @@ class Exchange:
             raise FetchEnded(FetchOutcome.FAILED, "bad_url") from None
         except aiohttp.ClientResponseError:  # no HTTP, or headers beyond the limits
             raise FetchEnded(FetchOutcome.FAILED, "bad_response") from None
+        except SiteRefused:
+            raise FetchEnded(FetchOutcome.FAILED, "proxy_refused", transient=True, unreachable=True) from None
         except (aiohttp.ClientError, OSError) as error:
             if isinstance(error, OSError) and error.errno in STARVED:
                 raise NoSocketLeft from None
