@@ -344,6 +344,7 @@ class Fetcher:
             context.body,
             truncated=context.truncated,
             robots_tags=context.robots_tags,
+            has_outline=context.job.has_outline,
         )
         context.opt_out, context.outline = [*checked.opt_out, *context.stated], checked.outline
         if checked.keeps_body and context.job.kind is RequestKind.PAGE:

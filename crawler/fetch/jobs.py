@@ -44,6 +44,7 @@ class Job(msgspec.Struct, frozen=True):
     """One request to one site. `rules` are those of the site's robots.txt, None for robots.txt itself.
 
     With `etag` or `last_modified`, of the last visit, the request is conditional (RFC 9110 section 13).
+    `has_outline`: the outline of the answer is compared with that of the site's page "not found".
     """
 
     kind: RequestKind
@@ -53,6 +54,7 @@ class Job(msgspec.Struct, frozen=True):
     rules: RobotsRules | None = None
     etag: str = ""
     last_modified: str = ""
+    has_outline: bool = False
 
 
 class FetchResult(msgspec.Struct, kw_only=True):

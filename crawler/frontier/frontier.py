@@ -254,7 +254,7 @@ class Frontier:
         signals = self._rules.signals(row, url_row.url) if allowed else []
         if allowed and not is_obeyed_no(self._settings, signals):
             conditions = (url_row.etag, url_row.last_modified) if url_row.term == row.term else ("", "")
-            return Job(RequestKind.PAGE, row.site, url_row.url, row.delay_s, rules, *conditions)
+            return Job(RequestKind.PAGE, row.site, url_row.url, row.delay_s, rules, *conditions, bool(row.outline))
         reason = "opt_out" if allowed else "robots"
         if url_row.place is Priority.AGAIN and url_row.status is Status.REFUSED and url_row.reason == reason:
             self._store.schedule(row, url_row, self._now)  # it has a record already
@@ -269,7 +269,7 @@ def _next_probe(row: SiteRow, rules: RobotsRules) -> Job | None:
     url = f"{row.origin}/{name}"
     if row.probed or not rules.allows(url):
         return None
-    return Job(RequestKind.PROBE, row.site, url, row.delay_s, rules)
+    return Job(RequestKind.PROBE, row.site, url, row.delay_s, rules, has_outline=True)
 
 
 def _may_pass(url_row: UrlRow) -> bool:
