@@ -16,13 +16,17 @@ class RequestKind(enum.Enum):
 
     ROBOTS = "robots"
     TDMREP = "tdmrep"  # /.well-known/tdmrep.json
+    ADS_TXT = "ads_txt"  # /ads.txt
     SITEMAP = "sitemap"
     PAGE = "page"
     PROBE = "probe"  # a URL that cannot exist, see crawler.frontier.frontier
 
 
+TEXTS = frozenset({RequestKind.ROBOTS, RequestKind.TDMREP, RequestKind.ADS_TXT})
+"""Requests for a text with a standard of its own: never checked as a page."""
+
 REDIRECTED = "redirected"  # outcome of a redirected request
-ABSENT = "absent"  # in metrics: outcome for a robots.txt, tdmrep.json or sitemap that does not exist
+ABSENT = "absent"  # in metrics: outcome for a robots.txt, tdmrep.json, ads.txt or sitemap that does not exist
 
 
 class FetchRequest(msgspec.Struct):
