@@ -71,6 +71,7 @@ PAGES: Mapping[str, Meaning] = {
     "dns_no_name": Meaning("DNS says that there is no such host", _AGAIN),
     "dns_no_address": Meaning("DNS has no address for the host", _AGAIN),
     "connection": Meaning("the connection failed, or broke off", _AGAIN),
+    "proxy_refused": Meaning("crawl.proxy refuses a tunnel to the host and port (403)", _AGAIN),
     "busy": Meaning("its turn between two redirects did not come in time, or this machine had no socket left", _AGAIN),
     "tls": Meaning("TLS failed: no common version or cipher, or a broken handshake"),
     "tls_expired": Meaning("the certificate has expired, or is not valid yet"),
@@ -92,7 +93,8 @@ PAGES: Mapping[str, Meaning] = {
 
 REASONS: Mapping[str, Meaning] = {**STOPS, **PAGES, **NO_PAGES}
 UNANSWERED = frozenset({"dns", "dns_no_name", "dns_no_address", "connection", "timeout"})
-CONNECTION_FAILURES = UNANSWERED | {"tls", "tls_expired", "tls_name", "tls_untrusted"}  # in a row, they stop a site
+CONNECTION_FAILURES = UNANSWERED | {"proxy_refused", "tls", "tls_expired", "tls_name", "tls_untrusted"}
+"""In a row, they stop a site."""
 
 
 _GROUPS = (  # how reasons begin
@@ -100,7 +102,7 @@ _GROUPS = (  # how reasons begin
     ("opted out of mining", ("opt_out",)),
     (
         "host unreachable",
-        ("dns", "connection", "timeout", "tls", "unreachable", "busy", "private", "http_5", "http_429"),
+        ("dns", "connection", "timeout", "tls", "unreachable", "busy", "private", "proxy", "http_5", "http_429"),
     ),
     ("turned away by a bot challenge or block", ("challenge", "blocked")),
     ("under maintenance", ("maintenance",)),

@@ -13,12 +13,14 @@ import yarl
 from crawler.fetch.address_guard import is_guard_error
 from crawler.fetch.connections import Connections
 from crawler.fetch.context import STARVED, FetchContext, FetchEnded, NoSocketLeft, StaleConnection
-from crawler.fetch.jobs import Capture, FetchRequest, RequestKind
+from crawler.fetch.jobs import TEXTS, Capture, FetchRequest, RequestKind
 from crawler.fetch.page_checks import ERROR_CAP_BYTES, may_say_more
+from crawler.fetch.proxy import SiteRefused
 from crawler.fetch.response_headers import clean, kept_headers
 from crawler.robots.lines import ROBOTS_CAP_BYTES
 from crawler.settings import CrawlSettings
 from crawler.web import content_type as content
+from crawler.web.ads_txt import ADS_TXT_CAP_BYTES
 from crawler.web.content_encoding import BadEncoding, Inflater
 from stream.schema.vocabulary import FetchOutcome
 
@@ -52,6 +54,7 @@ class Exchange:
         self._caps = {
             RequestKind.ROBOTS: ROBOTS_CAP_BYTES,
             RequestKind.TDMREP: TDMREP_CAP_BYTES,
+            RequestKind.ADS_TXT: ADS_TXT_CAP_BYTES,
             RequestKind.SITEMAP: settings.sitemap_bytes,
             RequestKind.PAGE: settings.body_bytes,
             RequestKind.PROBE: settings.body_bytes,
@@ -93,11 +96,7 @@ class Exchange:
                 if 200 <= status < 300:
                     await self._read(context, response, cap, tape)
                     request.body_bytes = len(context.body)
-                elif (
-                    self._inspects
-                    and context.job.kind not in (RequestKind.ROBOTS, RequestKind.TDMREP)
-                    and may_say_more(status, context.headers)
-                ):
+                elif self._inspects and context.job.kind not in TEXTS and may_say_more(status, context.headers):
                     await self._read_error(context, response, tape)
                 elif tape is not None:
                     await tape.read(response, ERROR_CAP_BYTES)
@@ -115,6 +114,8 @@ class Exchange:
             raise FetchEnded(FetchOutcome.FAILED, "bad_url") from None
         except aiohttp.ClientResponseError:  # no HTTP, or headers beyond the limits
             raise FetchEnded(FetchOutcome.FAILED, "bad_response") from None
+        except SiteRefused:
+            raise FetchEnded(FetchOutcome.FAILED, "proxy_refused", transient=True, unreachable=True) from None
         except (aiohttp.ClientError, OSError) as error:
             if isinstance(error, OSError) and error.errno in STARVED:
                 raise NoSocketLeft from None

@@ -27,7 +27,7 @@ from crawler.fetch.connections import Connections
 from crawler.fetch.context import STARVED, FetchContext, FetchEnded, NoSocketLeft, StaleConnection
 from crawler.fetch.exchange import REDIRECTS, Exchange, Tap
 from crawler.fetch.gate import GateClosed, HostGate, Turn
-from crawler.fetch.jobs import REDIRECTED, FetchRequest, FetchResult, Job, RequestKind
+from crawler.fetch.jobs import REDIRECTED, TEXTS, FetchRequest, FetchResult, Job, RequestKind
 from crawler.fetch.page_checks import check_page, is_obeyed_no, is_passing
 from crawler.fetch.proxy import ProxyFailed
 from crawler.fetch.response_headers import retry_after_s
@@ -322,13 +322,13 @@ class Fetcher:
             context.opt_out = opt_outs(context.headers, b"", self._settings.name, context.robots_tags)
             raise FetchEnded(FetchOutcome.UNCHANGED)
         is_ok = 200 <= status < 300
-        if not is_ok and job.kind in (RequestKind.ROBOTS, RequestKind.TDMREP):
+        if not is_ok and job.kind in TEXTS:
             raise FetchEnded(FetchOutcome.FAILED, f"http_{status}", transient=is_passing(status))
         if job.kind is RequestKind.SITEMAP and is_ok:
             # Its URLs count as the site's, wherever redirects led
             heavy = len(context.body) > _LISTS_HEAVY or context.body.startswith(b"\x1f\x8b")
             context.sitemap = await offload(heavy, read_sitemap, context.body, job.url, self._settings.sitemap_bytes)
-        elif job.kind not in (RequestKind.ROBOTS, RequestKind.TDMREP):
+        elif job.kind not in TEXTS:
             await self._check_page(context)
 
     async def _check_page(self, context: FetchContext) -> None:
@@ -344,6 +344,7 @@ class Fetcher:
             context.body,
             truncated=context.truncated,
             robots_tags=context.robots_tags,
+            has_outline=context.job.has_outline,
         )
         context.opt_out, context.outline = [*checked.opt_out, *context.stated], checked.outline
         if checked.keeps_body and context.job.kind is RequestKind.PAGE:

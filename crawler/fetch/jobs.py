@@ -16,13 +16,17 @@ class RequestKind(enum.Enum):
 
     ROBOTS = "robots"
     TDMREP = "tdmrep"  # /.well-known/tdmrep.json
+    ADS_TXT = "ads_txt"  # /ads.txt
     SITEMAP = "sitemap"
     PAGE = "page"
     PROBE = "probe"  # a URL that cannot exist, see crawler.frontier.frontier
 
 
+TEXTS = frozenset({RequestKind.ROBOTS, RequestKind.TDMREP, RequestKind.ADS_TXT})
+"""Requests for a text with a standard of its own: never checked as a page."""
+
 REDIRECTED = "redirected"  # outcome of a redirected request
-ABSENT = "absent"  # in metrics: outcome for a robots.txt, tdmrep.json or sitemap that does not exist
+ABSENT = "absent"  # in metrics: outcome for a robots.txt, tdmrep.json, ads.txt or sitemap that does not exist
 
 
 class FetchRequest(msgspec.Struct):
@@ -40,6 +44,7 @@ class Job(msgspec.Struct, frozen=True):
     """One request to one site. `rules` are those of the site's robots.txt, None for robots.txt itself.
 
     With `etag` or `last_modified`, of the last visit, the request is conditional (RFC 9110 section 13).
+    `has_outline`: the outline of the answer is compared with that of the site's page "not found".
     """
 
     kind: RequestKind
@@ -49,6 +54,7 @@ class Job(msgspec.Struct, frozen=True):
     rules: RobotsRules | None = None
     etag: str = ""
     last_modified: str = ""
+    has_outline: bool = False
 
 
 class FetchResult(msgspec.Struct, kw_only=True):

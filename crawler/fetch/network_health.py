@@ -22,7 +22,7 @@ from stream.schema.vocabulary import FetchOutcome
 _log = structlog.get_logger()
 
 _FAILURES, _SITES = 10, 5  # ten: with five failing sites, none has failed three times yet
-_OURS = frozenset({"private_address", "internal_error"})  # reasons unrelated to the network
+_OURS = frozenset({"private_address", "internal_error", "proxy_refused"})  # reasons unrelated to the network
 
 
 class NetworkWatch:

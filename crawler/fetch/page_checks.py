@@ -53,11 +53,12 @@ def check_page(
     *,
     truncated: bool,
     robots_tags: Sequence[str] = (),
+    has_outline: bool = False,
 ) -> CheckedPage:
     """What an answer is; of an error that does not show more than its status, a failure.
 
     `headers` are the kept ones, `body` is inflated. `robots_tags`: the full X-Robots-Tag fields, if `headers` may have
-    cut them. Without an `inspector`, all HTML with a status of 2xx is a page.
+    cut them. Without an `inspector`, all HTML with a status of 2xx is a page. `has_outline`: the outline is needed.
     """
     failed = CheckedPage(FetchOutcome.FAILED, f"http_{status}", transient=is_passing(status))
     is_ok = 200 <= status < 300
@@ -68,8 +69,10 @@ def check_page(
         return failed
     encoding = content.charset_of(content.counting_type(kind), body, truncated=truncated)
     opt_out = opt_outs(headers, body, settings.name, robots_tags, encoding)
-    inspection = inspector.inspect(url, status, headers, body, encoding) if inspector is not None else None
-    reason, outline = (inspection.reason, inspection.outline) if inspection is not None else ("", b"")
+    reason, outline = "", b""
+    if inspector is not None:
+        inspection = inspector.inspect(url, status, headers, body, encoding, has_outline)
+        reason, outline = inspection.reason, inspection.outline
     may_pass = reason == "challenge" or is_passing(status)
     if not is_ok and (not reason or (may_pass and reason not in TURNED_AWAY)):
         return failed

@@ -18,14 +18,17 @@ from crawler.fetch.context import STARVED
 
 _HEAD_BYTES = 64 * 1024  # of its answer
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])[ \r]")
-_WANTS_CREDENTIALS = 407
-_REFUSES_PORT = (403, 405)  # of any other port than that of https; there they are about the site
-_HTTPS = 443
+_SERVES_NOBODY = (405, 407)  # it makes no tunnels, or wants other credentials
+_REFUSES_SITE = 403
 _RACE_S = 0.25  # between addresses of its name (RFC 8305)
 
 
 class ProxyFailed(Exception):
     """Control flow: the proxy was not reached, or does not serve this crawler; no site is to blame."""
+
+
+class SiteRefused(aiohttp.ClientConnectionError):
+    """The proxy makes no tunnel to the host and port."""
 
 
 class Proxy:
@@ -40,15 +43,17 @@ class Proxy:
     async def tunnel(self, url: yarl.URL, connect_s: float) -> socket.socket:
         """A connection to the host and port of a URL; the proxy itself must be reached in `connect_s`.
 
-        Raises ProxyFailed, ClientConnectionError if the proxy does not reach the site, and OSError.
+        Raises ProxyFailed, SiteRefused, ClientConnectionError if the proxy does not reach the site, and OSError.
         """
         made = await self._connect(connect_s)
         try:
             answer = await self._ask(made, f"{url.host_subcomponent}:{url.port}")
             found = _STATUS.match(answer)
             status = int(found[1]) if found else 0
-            if not found or status == _WANTS_CREDENTIALS or (status in _REFUSES_PORT and url.port != _HTTPS):
+            if not found or status in _SERVES_NOBODY:
                 raise ProxyFailed
+            if status == _REFUSES_SITE:
+                raise SiteRefused
             if status // 100 != 2 or not answer.endswith(b"\r\n\r\n"):  # the site sends nothing before it is asked
                 raise aiohttp.ClientConnectionError("the proxy does not reach the site")
         except BaseException:

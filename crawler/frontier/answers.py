@@ -26,11 +26,16 @@ from crawler.settings import CrawlSettings
 from crawler.web.inspection import Inspector
 from stream.schema.vocabulary import FetchOutcome
 
-# Requests to a site that turns us away: robots.txt, tdmrep.json, probe and redirects included
+# Requests to a site that turns us away: robots.txt, tdmrep.json, ads.txt, probe and redirects included
 _FRUITLESS = 6
 _FRUITLESS_LATER = 18  # the same in a row, of a site that has answered with a page in this term
 _DOUBLINGS = 20
-_FILES = {RequestKind.ROBOTS: "robots.txt", RequestKind.TDMREP: "tdmrep.json", RequestKind.SITEMAP: "sitemap"}
+_FILES = {
+    RequestKind.ROBOTS: "robots.txt",
+    RequestKind.TDMREP: "tdmrep.json",
+    RequestKind.ADS_TXT: "ads.txt",
+    RequestKind.SITEMAP: "sitemap",
+}
 
 
 def asked_until(answer: FetchResult, settings: CrawlSettings) -> int:
@@ -91,6 +96,8 @@ class Answers:
                 self._take_robots(row, answer)
             case RequestKind.TDMREP:
                 self.rules.keep_tdm(row, answer)
+            case RequestKind.ADS_TXT:
+                self.rules.keep_ads_txt(row, answer)
             case RequestKind.SITEMAP:
                 self.discovery.apply_sitemap(row, answer)
             case RequestKind.PROBE:
@@ -216,6 +223,7 @@ class Answers:
             url_row.term = row.term
         self.pages.end(row, url_row, answer, signals)
         if answer.outcome is FetchOutcome.FETCHED:
+            self.rules.note_ads(row, answer.body)
             self.discovery.note_redirect(row, answer)
             self.discovery.add_links(row, url_row, answer)
         return answer

@@ -5,6 +5,7 @@
 | stopped, until its next term | no request; the rest of its hits is recorded as refused with the reason |
 | no valid robots.txt | robots.txt |
 | no valid tdmrep.json, nor its absence | tdmrep.json, unless robots.txt forbids it |
+| a page of this term loads ads | ads.txt, once, unless robots.txt forbids it |
 | a hit URL is queued | that page, in the order of the hits |
 | sitemaps not read, and room in the budget | the next sitemap file |
 | a URL of the sitemap sample or a link is queued | that page |
@@ -42,11 +43,12 @@ from crawler.reasons import CONNECTION_FAILURES, EMPTY, TURNED_AWAY
 from crawler.robots.rules import RobotsRules, RobotsShelf
 from crawler.robots.tdmrep import TDM_PATH
 from crawler.settings import CrawlSettings
+from crawler.web.ads_txt import ADS_TXT_PATH
 from crawler.web.inspection import Inspector
 from crawler.web.urls import hit_url, host_of, origin_of, port_of
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
-from stream.schema.records import Decision, Hit, Page, Sitemaps
+from stream.schema.records import Decision, Hit, Page, Record
 from stream.schema.vocabulary import FetchOutcome
 from stream.text.times import DAY_MS
 
@@ -67,17 +69,17 @@ class Frontier:
         now_ms: int,
         excludes: Callable[[str], bool] = lambda _: False,
         inspector: Inspector | None = None,
-        emit_sitemaps: Callable[[Sitemaps], None] = lambda _: None,
+        emit_other: Callable[[str, Record], None] = lambda _topic, _record: None,
     ) -> None:
-        """Work on `state` at `now_ms`; page records go to `emit`. `excludes` names the hosts that are not visited.
+        """Work on `state` at `now_ms`; page records go to `emit`, others to `emit_other`, with their topic.
 
-        Without an `inspector` no site is probed.
+        `excludes` names the hosts that are not visited. Without an `inspector` no site is probed.
         """
         self._settings = settings
         self._meter = meter
         self._now = now_ms
         self._excludes = excludes
-        self._store = SiteStore(state, settings, now_ms, emit_sitemaps)
+        self._store = SiteStore(state, settings, now_ms, emit_other)
         self._rules = SiteRules(self._store, robots)
         self._pages = PageLog(self._store, emit)
         self._discovery = Discovery(self._store, self._pages)
@@ -226,6 +228,8 @@ class Frontier:
         rules = self._rules.rules(row)
         if self._rules.wants_tdm(row, rules):
             return Job(RequestKind.TDMREP, row.site, row.origin + TDM_PATH, row.delay_s, rules)
+        if self._rules.wants_ads_txt(row, rules):
+            return Job(RequestKind.ADS_TXT, row.site, row.origin + ADS_TXT_PATH, row.delay_s, rules)
         for _ in range(STEP):
             head = self._store.head(row)
             home = self._discovery.home_page(row, rules) if row.seems_empty else None
@@ -250,7 +254,7 @@ class Frontier:
         signals = self._rules.signals(row, url_row.url) if allowed else []
         if allowed and not is_obeyed_no(self._settings, signals):
             conditions = (url_row.etag, url_row.last_modified) if url_row.term == row.term else ("", "")
-            return Job(RequestKind.PAGE, row.site, url_row.url, row.delay_s, rules, *conditions)
+            return Job(RequestKind.PAGE, row.site, url_row.url, row.delay_s, rules, *conditions, bool(row.outline))
         reason = "opt_out" if allowed else "robots"
         if url_row.place is Priority.AGAIN and url_row.status is Status.REFUSED and url_row.reason == reason:
             self._store.schedule(row, url_row, self._now)  # it has a record already
@@ -265,7 +269,7 @@ def _next_probe(row: SiteRow, rules: RobotsRules) -> Job | None:
     url = f"{row.origin}/{name}"
     if row.probed or not rules.allows(url):
         return None
-    return Job(RequestKind.PROBE, row.site, url, row.delay_s, rules)
+    return Job(RequestKind.PROBE, row.site, url, row.delay_s, rules, has_outline=True)
 
 
 def _may_pass(url_row: UrlRow) -> bool:

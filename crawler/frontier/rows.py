@@ -43,6 +43,14 @@ class Priority(enum.IntEnum):
     AGAIN = 3  # only in the queue: a visited URL keeps its first priority
 
 
+class Ask(enum.IntEnum):
+    """Whether a file that is requested once a term is to be requested."""
+
+    NOT_YET = 0
+    NOW = 1
+    DONE = 2
+
+
 class Stop(enum.StrEnum):
     """Why a site is stopped."""
 
@@ -138,6 +146,7 @@ class SiteRow(FrontierRow):
     empty: int = 0  # pages that were answered as by a site without pages
     preferences: list[str] = []  # on the use by AI: those of robots.txt for the home page, and of headers of pages
     listed: int = 0  # URLs in its sitemaps, by the last count
+    ads_txt: Ask = Ask.NOT_YET  # until a page loads ads
 
     @property
     def spent(self) -> int:

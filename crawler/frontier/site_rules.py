@@ -1,15 +1,18 @@
-"""The robots.txt and tdmrep.json of a site: texts stored next to its row, parsed on demand."""
+"""The robots.txt, tdmrep.json and ads.txt of a site. The first two are stored next to its row, parsed on demand."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from crawler.fetch.jobs import FetchResult
-from crawler.frontier.rows import SiteRow, robots_key, tdm_key
+from crawler.frontier.rows import Ask, SiteRow, robots_key, tdm_key
 from crawler.frontier.site_store import SiteStore
 from crawler.robots.preferences import IN_HEADERS, capped
 from crawler.robots.rules import RobotsRules, RobotsShelf
 from crawler.robots.tdmrep import TDM_PATH, TdmRep
+from crawler.web.ads_txt import ADS_TXT_PATH, StatedOwner, loads_google_ads
+from stream.schema.records import AdsTxt
+from stream.schema.topics import ADS_TXT
 from stream.schema.vocabulary import FetchOutcome
 
 _TDM_REST_S = 60.0  # between attempts at an unavailable tdmrep.json: time for pages
@@ -68,6 +71,41 @@ class SiteRules:
         row.tdm_until = answer.started_ms + int(settings.robots_life_s(row.delay_s) * 1000)
         if answer.outcome is FetchOutcome.FETCHED and TdmRep.parse(answer.body).rules:
             self.store.state.put(tdm_key(row.site), answer.body)
+
+    def note_ads(self, row: SiteRow, body: bytes) -> None:
+        """Have ads.txt requested, once a term, if a page loads ads."""
+        if self.store.settings.ads_txt and row.ads_txt is Ask.NOT_YET and loads_google_ads(body):
+            row.ads_txt = Ask.NOW
+
+    def wants_ads_txt(self, row: SiteRow, rules: RobotsRules) -> bool:
+        """Whether to request ads.txt; if robots.txt forbids that, it is not requested in this term."""
+        if not self.store.wants_ads_txt(row):
+            return False
+        if rules.allows(row.origin + ADS_TXT_PATH):
+            return True
+        row.ads_txt = Ask.DONE
+        return False
+
+    def keep_ads_txt(self, row: SiteRow, answer: FetchResult) -> None:
+        """Emit what an ads.txt states, or that there is none. Text of another type is none (ads.txt 1.1, section 3.1).
+
+        A failure that may pass leaves what an earlier term found.
+        """
+        row.ads_txt = Ask.DONE
+        if answer.transient or not answer.status:
+            return
+        is_text = answer.outcome is FetchOutcome.FETCHED and answer.content_type in ("", "text/plain")
+        stated = StatedOwner.read(answer.body) if is_text else StatedOwner()
+        self.store.emit(
+            ADS_TXT,
+            AdsTxt(
+                id=row.site,
+                site=row.site,
+                owner_domain=stated.domain,
+                google_ids=list(stated.google_ids),
+                read_at=answer.started_ms,
+            ),
+        )
 
     def signals(self, row: SiteRow, *urls: str) -> list[str]:
         """The signals that tdmrep.json and robots.txt set on any of these URLs of the site."""

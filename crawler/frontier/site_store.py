@@ -9,6 +9,7 @@ from crawler.frontier.rows import (
     MAY_PASS,
     NO_SUMS,
     TOTALS_KEY,
+    Ask,
     Place,
     Priority,
     SitemapRow,
@@ -33,7 +34,8 @@ from crawler.settings import CrawlSettings
 from crawler.web.urls import page_bytes
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
-from stream.schema.records import Sitemaps
+from stream.schema.records import Record, Sitemaps
+from stream.schema.topics import SITEMAPS
 
 _HEADS = 8  # places of a queue kept in its site's row
 STEP = 100  # URLs of a site processed without a request in one step; the rest follows at once
@@ -93,12 +95,12 @@ class SiteStore:
         state: KeyedState,
         settings: CrawlSettings,
         now_ms: int,
-        emit_sitemaps: Callable[[Sitemaps], None] = lambda _: None,
+        emit: Callable[[str, Record], None] = lambda _topic, _record: None,
     ) -> None:
         self.state = state
         self.settings = settings
         self.now_ms = now_ms
-        self._emit_sitemaps = emit_sitemaps
+        self.emit = emit
         self.clock = StoredClock(state, now_ms)
         self._stored: dict[str, Sums] = {}  # contribution of the stored rows to the totals
         self._statuses: dict[bytes, Status | None] = {}  # of the URLs read; None = not stored
@@ -150,7 +152,7 @@ class SiteStore:
         """Whether a site has something to do now, beyond later revisits."""
         if row.stopped:
             return row.queued > 0 or (row.revisit_at > 0 and not self.may_reopen(row))
-        return row.queued > 0 or self.wants_sitemap(row)
+        return row.queued > 0 or self.wants_sitemap(row) or self.wants_ads_txt(row)
 
     def stop(self, row: SiteRow, reason: str) -> None:
         """Make no more requests to a site, drop its texts, and count its sitemaps so far; the first reason stays."""
@@ -180,7 +182,7 @@ class SiteStore:
             months=dict(sorted(reading.months.items())),
             read_at=self.now_ms,
         )
-        self._emit_sitemaps(counts)
+        self.emit(SITEMAPS, counts)
 
     def may_reopen(self, row: SiteRow) -> bool:
         return row.stopped in MAY_REOPEN
@@ -189,6 +191,10 @@ class SiteStore:
         """Whether sitemaps are still to be read, and the budget has room for their URLs."""
         room = row.spent + row.wanted < self.settings.page_budget
         return self.settings.use_sitemaps and not row.sitemaps_done and room and bool(row.origin)
+
+    def wants_ads_txt(self, row: SiteRow) -> bool:
+        """Whether ads.txt is to be requested."""
+        return self.settings.ads_txt and row.ads_txt is Ask.NOW
 
     def has_room(self, row: SiteRow) -> bool:
         """Whether a site may get more URLs than are queued."""

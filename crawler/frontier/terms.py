@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import xxhash
 
-from crawler.frontier.rows import MAY_PASS, Priority, SiteRow, Stop, UrlRow
+from crawler.frontier.rows import MAY_PASS, Ask, Priority, SiteRow, Stop, UrlRow
 from crawler.frontier.site_store import SiteStore, url_key
 from crawler.frontier.statuses import Status
 from crawler.robots.preferences import IN_HEADERS
@@ -29,6 +29,7 @@ def begin_term(store: SiteStore, row: SiteRow, decision: Decision) -> None:
     row.preferences = [signal for signal in row.preferences if not signal.startswith(IN_HEADERS)]
     row.reopen()
     row.sitemaps_at = 0
+    row.ads_txt = Ask.NOT_YET
     budget = store.settings.page_budget
     drawn = _draw(store, row)
     for refused in [each for each in drawn if each.status is Status.REFUSED and each.reason in _LIFTED][:budget]:

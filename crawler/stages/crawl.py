@@ -41,7 +41,7 @@ from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Series, Stage
 from stream.processing.steady_clock import uptime_s
 from stream.schema.records import Decision, Hit, Page, Record
-from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES, SITEMAPS
+from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES
 from stream.schema.vocabulary import FetchOutcome
 
 _log = structlog.get_logger()
@@ -233,7 +233,7 @@ class CrawlStage(Stage):
 
         return Frontier(
             *(ctx.state, self._settings, self._robots, ctx.meter, emit, ctx.now_ms, self._excludes, self._inspector),
-            emit_sitemaps=lambda counts: ctx.emit(SITEMAPS, counts),
+            emit_other=ctx.emit,
         )
 
     def _run_step(

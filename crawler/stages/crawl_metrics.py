@@ -77,7 +77,7 @@ def count_requests(answer: FetchResult, meter: Meter) -> None:
     for request in answer.requests:
         kind, outcome, reason = request.kind.value, request.outcome, reason_label(request.reason)
         if request.kind is not RequestKind.PAGE and request.status in (404, 410) and outcome == FetchOutcome.FAILED:
-            outcome, reason = ABSENT, ""  # a site without robots.txt, tdmrep.json or a sitemap has not failed
+            outcome, reason = ABSENT, ""  # a site without robots.txt, tdmrep.json, ads.txt or a sitemap has not failed
         status = status_label(request.status)
         meter.count(FETCH_REQUESTS, kind=kind, outcome=outcome, status=status, reason=reason)
         meter.count(FETCH_RESPONSE_BYTES, request.body_bytes, kind=kind)

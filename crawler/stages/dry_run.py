@@ -36,7 +36,7 @@ class SitePlan(msgspec.Struct, kw_only=True):
 
     site: str
     partition: int = 0
-    request: str = ""  # the kind of the next request: robots | tdmrep | sitemap | probe | page; "" = none
+    request: str = ""  # the kind of the next request: robots | tdmrep | ads_txt | sitemap | probe | page; "" = none
     url: str = ""
     start_at: int = 0
     conditional: bool = False  # it sends validators

@@ -12,15 +12,20 @@ from crawler.fetch.dns_cache import DnsCache
 from crawler.settings import CrawlSettings
 
 
-def check_crawl(settings: CrawlSettings) -> None:
-    """Check the settings, and create the archive's folder.
+def check_settings(settings: CrawlSettings, *, contact_required: bool = True) -> None:
+    """Check the settings and the files that they name; writes nothing.
 
-    Raises NoContact, BadCrawlSettings, BadSigningKey, MissingExtra, ArchiveUnwritable.
+    Raises NoContact, BadCrawlSettings, BadSigningKey, MissingExtra.
     """
-    settings.check()
+    settings.check(contact_required=contact_required)
     DnsCache(settings)
     FixedResolver(settings.resolve_to)
     signer_of(settings)
+
+
+def check_crawl(settings: CrawlSettings) -> None:
+    """As `check_settings`, and create the archive's folder. Raises ArchiveUnwritable too."""
+    check_settings(settings)
     if not settings.warc_folder:
         return
     folder = Path(settings.warc_folder)

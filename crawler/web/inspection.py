@@ -15,16 +15,22 @@ class Inspection(Protocol):
 
     @property
     def outline(self) -> bytes:
-        """A short digest of its text, for `Inspector.same`; b"" = there is none."""
+        """A short digest of its text, for `Inspector.same`; b"" = there is none, or none was asked for."""
 
 
 class Inspector(Protocol):
     """Inspects responses. Both functions are pure, take linear time and never raise; any thread may call them."""
 
     def inspect(
-        self, url: str, status: int, headers: Mapping[str, str], body: bytes | str, encoding: str
+        self,
+        url: str,
+        status: int,
+        headers: Mapping[str, str],
+        body: bytes | str,
+        encoding: str,
+        has_outline: bool = True,
     ) -> Inspection:
-        """What the response is; `headers` are the kept ones, in lower case."""
+        """What the response is; `headers` are the kept ones, in lower case. `has_outline`: it is asked for."""
 
     def same(self, outline: bytes, other: bytes) -> bool:
         """Whether two answers are the same page "not found"."""

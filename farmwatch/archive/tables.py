@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -22,12 +22,14 @@ from filters.measure.page_measures import inflated
 from replay.runs.lookup import names_to_read
 from scoring.rates.canary import is_canary
 from stream.log.contract import Log
-from stream.schema.records import Hit, Page, Record, Score, Sitemaps, Verdict
-from stream.schema.topics import HITS, PAGES, SCORES, SITEMAPS
+from stream.schema.records import AdsTxt, Hit, Page, Record, Score, Sitemaps, Verdict
+from stream.schema.topics import ADS_TXT, HITS, PAGES, SCORES, SITEMAPS
 from stream.text.times import day_ms
 from stream.text.user_errors import NotFound
 
-What = Literal["hits", "pages", "verdicts", "scores", "sites", "sitemaps", "rate"]
+What = Literal["hits", "pages", "verdicts", "scores", "sites", "sitemaps", "ads_txt", "rate"]
+
+_OF_SITES: Mapping[str, type[Sitemaps | AdsTxt]] = {SITEMAPS: Sitemaps, ADS_TXT: AdsTxt}  # by topic: one of each site
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +71,8 @@ def columns_of_table(what: What, html_cap_bytes: int) -> list[Column[Any]]:
             return columns_of(Score, "id")
         case "sites":
             return SITE_COLUMNS
-        case "sitemaps":
-            return columns_of(Sitemaps, "id")
+        case "sitemaps" | "ads_txt":
+            return columns_of(_OF_SITES[what], "id")
         case "rate":
             return POINT_COLUMNS
 
@@ -81,10 +83,9 @@ def rows_of(log: Log, what: What, window: ExportWindow, run: str, config: Config
         return (line for line in site_lines(log, config, run, now_ms) if not is_canary(line.row.site))
     if what == "rate":
         return points_of_run(log, run, window.since, window.until)
-    if what == "sitemaps":
-        return iter(
-            {row.site: row for row in topic_records(log, Sitemaps, SITEMAPS) if window.has(row.read_at)}.values()
-        )
+    if what in ("sitemaps", "ads_txt"):
+        rows = topic_records(log, _OF_SITES[what], what)
+        return iter({row.site: row for row in rows if window.has(row.read_at)}.values())
     return _in_window(log, what, window, run)
 
 

@@ -25,6 +25,7 @@ from replay.runs.lookup import names_to_read
 from scoring.rates.split_rates import llm_probabilities
 from stream.log.contract import Clock, Log
 from stream.schema.records import SiteState
+from stream.text.user_errors import NotFound
 
 _SITES, _TEMPLATES = ("sites",), ("templates",)  # keys of their work
 _SLOW_S = 30.0  # for which the networks are shown again
@@ -52,7 +53,7 @@ class Networks:
     def networks(self, query: Mapping[str, str]) -> dict[str, Any]:
         """The operators of `farmwatch sites --by operator` and the groups of `farmwatch lab templates groups`.
 
-        With `operator`, or `id` of a template, that one alone, with its sites. Raises Working.
+        With `operator`, or `id` of a template, that one alone, with its sites. Raises NotFound, Working.
         """
         operator, template = query.get("operator", "")[:253], query.get("id", "")[:16]
 
@@ -66,10 +67,16 @@ class Networks:
         )
         operators = [] if template else [of for of in of_all.groups if operator in ("", of.operator)]
         groups = [] if operator else [of for of in templates.groups if template in ("", of.template_id)]
+        if operator and not operators:
+            raise NotFound(f"no operator of several sites is called {operator!r} now: `farmwatch sites --by operator`")
+        if template and not groups:
+            raise NotFound(
+                f"no template that several sites share is {template!r} now: `farmwatch lab templates groups`"
+            )
         names: Sequence[str] = ()
-        if operator and operators:
+        if operator:
             names = operators[0].names
-        elif template and groups:
+        elif template:
             names = sorted(groups[0].sites)
         return {
             "operator": operator,

@@ -13,6 +13,7 @@ import msgspec
 from crawler.reasons import reason_text, what_ends_stop
 from crawler.stages.dry_run import DryRun, SitePlan
 from crawler.stages.orders import exclusions_of
+from crawler.stages.preflight import check_settings
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened
 from farmwatch.crawl.append_hits import hits_of
@@ -45,7 +46,11 @@ _LIMITS = (
 
 
 def show_plan(config: Config, files: Sequence[Path], limit: int, *, as_json: bool) -> int:
-    """Print the plan of at most `limit` sites (0: all); returns PROBLEM if lines of the files hold no hit."""
+    """Print the plan of at most `limit` sites (0: all); returns PROBLEM if lines of the files hold no hit.
+
+    Raises BadCrawlSettings and BadSigningKey, as a crawl would; a contact may still be missing.
+    """
+    check_settings(config.crawl, contact_required=False)
     most = limit or _ALL  # one more is computed, to detect whether the list is cut
     now_ms = int(time.time() * 1000)
     from_files, skipped = hits_of(files, now_ms)

@@ -41,12 +41,24 @@ def made_by() -> str:
     return f"farmwatch {version('farmwatch')}"
 
 
-def header_of(lines: Sequence[ListedSite], contact: str, warnings: Mapping[str, str], now_ms: int) -> Iterator[str]:
-    """When, what, by what, how often it errs, and whom an owner writes to; `lines` have cautious probabilities."""
+def part_of_list(shown: int, whole: int) -> str:
+    """How many sites of a list are shown, and what leaves out the others."""
+    if shown == whole:
+        return f"{counted(whole, 'site')} in the list"
+    return f"{shown:,} of the {counted(whole, 'site')} in the list (--where and --limit leave out the others)"
+
+
+def header_of(
+    lines: Sequence[ListedSite], whole: int, contact: str, warnings: Mapping[str, str], now_ms: int
+) -> Iterator[str]:
+    """When, what, by what, how often it errs, and whom an owner writes to; `lines` have cautious probabilities.
+
+    `whole`: how many sites the list has without --where and --limit.
+    """
     yield f"{datetime.fromtimestamp(now_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC, {made_by()}"
     false = expected_false(lines)
     part = f"{false:.1f} ({false / max(len(lines), 1):.2%})"
-    yield f"{counted(len(lines), 'site')}, of which {part} are expected not to be written by language models"
+    yield f"{part_of_list(len(lines), whole)}, of which {part} are expected not to be written by language models"
     yield "Each entry is one host, judged by its articles of its newest term"
     versions = {(line.row.ruleset, line.row.digest, line.row.detector, line.row.epoch) for line in lines}
     for ruleset, digest, detector, epoch in sorted(versions):

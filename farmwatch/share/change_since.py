@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats
-from farmwatch.share.cut_options import read_days
+from farmwatch.share.cut_options import read_option_day
 from farmwatch.share.rate_series import read_points
 from farmwatch.share.review_labels import read_review
 from farmwatch.share.words import text_of
@@ -56,7 +56,7 @@ class ChangeSince(NamedTuple):
 
 def change_since(log: Log, config: Config, since: str, run: str, now_ms: int) -> ChangeSince:
     """The change since the day `since`. Raises NotFound if no share was kept since then, or there is none now."""
-    day, _ = read_days(since, "", now_ms)
+    day = read_option_day(since, "--why", now_ms)
     rows = read_sites(log, run)
     points = list(read_points(log, day))
     lines = rate_lines(rows, RateQuery(settings=config.rate, now_ms=now_ms, review=read_review(config.rate, now_ms)))

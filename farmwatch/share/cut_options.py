@@ -39,7 +39,7 @@ def read_ranks(text: str) -> tuple[int, int] | None:
 
 def read_days(since: str, until: str, now_ms: int) -> tuple[date | None, date | None]:
     """The days of --from and --to; None for "". Raises UsageError, also for a future begin and days in reverse."""
-    first, last = _day(since, "--from", now_ms), _day(until, "--to", now_ms, may_come=True)
+    first, last = read_option_day(since, "--from", now_ms), read_option_day(until, "--to", now_ms, may_come=True)
     if first and last and first > last:
         raise UsageError(f"--from {first} is after --to {last}")
     return first, last
@@ -56,7 +56,8 @@ def read_part(text: str, option: str, below: float) -> float:
     return part
 
 
-def _day(text: str, option: str, now_ms: int, *, may_come: bool = False) -> date | None:
+def read_option_day(text: str, option: str, now_ms: int, *, may_come: bool = False) -> date | None:
+    """The day of an option; None for "". Raises UsageError, also for a future day unless it `may_come`."""
     if not text:
         return None
     try:

@@ -85,10 +85,7 @@ EVENTS: dict[str, str] = {
     "few_open_files": "raise `ulimit -n`, or lower crawl.max_in_flight",
     "frontier_written_ahead": "set this machine's clock if it is behind",
     "no_socket_left": "raise the limit of open files (ulimit -n), or lower crawl.max_in_flight",
-    "proxy_failed": (
-        "check crawl.proxy: its host, port and password, and whether it permits CONNECT to ports 80 and 443; no site is"
-        " given up"
-    ),
+    "proxy_failed": "check crawl.proxy: host, port, password, and whether it permits CONNECT; no site is given up",
 }
 
 

@@ -86,8 +86,12 @@ class Inspected(NamedTuple):
     outline: bytes  # compact digest of title and text, for `filters.no_page.outline.same`; b"" = hardly any text
 
 
-def inspect(url: str, status: int, headers: Mapping[str, str], body: bytes | str, encoding: str) -> Inspected:
+def inspect(
+    url: str, status: int, headers: Mapping[str, str], body: bytes | str, encoding: str, has_outline: bool = True
+) -> Inspected:
     """Inspect an answer: header names in lower case, body inflated, charset ("" = UTF-8). Never raises."""
+    if not has_outline:
+        return Inspected(reason_of(status, headers, body, encoding), b"")
     seen = view(lowered(body, encoding), LONG)
     return Inspected(_reason(status, headers, seen), outline_of(url, seen))
 
@@ -192,7 +196,7 @@ def _only_asks_for_consent(seen: View) -> bool:
 
 
 def _leads_nowhere(document: bytes) -> bool:
-    return document.count(b"<a ") <= NEXT_TO_NO_LINKS
+    return len(document.split(b"<a ", NEXT_TO_NO_LINKS + 1)) <= NEXT_TO_NO_LINKS + 1  # counting would read all of it
 
 
 def _few_links(seen: View) -> bool:

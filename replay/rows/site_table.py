@@ -15,6 +15,7 @@ from sys import intern
 import msgspec
 
 from replay.rows.site_columns import SiteColumns
+from replay.rows.stated_accounts import StatedAccounts
 from replay.runs.lookup import names_to_read
 from scoring.estimate.operators import accounts_of
 from scoring.rates.canary import is_canary
@@ -30,7 +31,7 @@ _INTERNED = ("verdict", "detector", "digest", "ruleset", "run", "method", "metho
 
 
 class SiteTable:
-    """The sites of a topic of rows; `refresh` reads the partitions that have new records."""
+    """The sites of a topic of rows, as `read_rows` gives them; `refresh` reads the partitions with new records."""
 
     def __init__(self, log: Log, topic: str) -> None:
         self._log = log
@@ -38,6 +39,7 @@ class SiteTable:
         self._partitions: dict[int, SiteColumns] = {}
         self._ends: list[int] = []
         self._forgotten = Forgotten(log)
+        self._stated = StatedAccounts(log)
 
     @property
     def ends(self) -> list[int]:
@@ -51,11 +53,12 @@ class SiteTable:
         ends = self._log.end(self._topic)
         if self._forgotten.refresh():
             self._ends = []  # rows of forgotten hosts are no longer read
+        restated = self._stated.refresh()
         before = self._ends or [0] * len(ends)
         spans = {
             place: span
             for place, span in enumerate(zip(self._log.beginning(self._topic), ends, strict=True))
-            if span[1] != before[place]
+            if span[1] != before[place] or place in restated
         }
 
         def report_new(message: Message, error: BadRecord) -> None:
@@ -80,7 +83,9 @@ class SiteTable:
                     packed[message.partition][message.key] = message.value
             for place in some:
                 rows = packed.pop(place)
-                self._partitions[place] = SiteColumns(decode(SiteState, rows[key]) for key in sorted(rows))
+                self._partitions[place] = SiteColumns(
+                    self._stated.added_to(decode(SiteState, rows[key])) for key in sorted(rows)
+                )
         self._ends = ends
 
     def rows(self) -> Iterator[SiteState]:
@@ -118,7 +123,7 @@ def compared_row(row: SiteState) -> SiteState:
 
 
 def read_rows(log: Log, topic: str) -> list[SiteState]:
-    """The newest row of each key on a topic of rows, sorted by key."""
+    """The newest row of each key on a topic of rows, sorted by key, with the accounts that its ads.txt states."""
     if topic not in log.topics():
         return []
     rows: dict[bytes, SiteState] = {}
@@ -129,7 +134,9 @@ def read_rows(log: Log, topic: str) -> list[SiteState]:
             rows.pop(message.key, None)
         else:
             rows[message.key] = row
-    return [rows[key] for key in sorted(rows)]
+    stated = StatedAccounts(log)
+    stated.refresh()
+    return [stated.added_to(rows[key]) for key in sorted(rows)]
 
 
 def counts_of(rows: Iterable[SiteState]) -> Counts:

@@ -1,6 +1,7 @@
-"""Operators: the domains that share an account, by the signals of their pages.
+"""Operators: the domains that share an account, by the signals of their pages and what their ads.txt states.
 
-Domains are united where they share an account of AdSense, of Universal Analytics (`UA-`) or of GA4. Not by
+Domains are united where they share an account of AdSense, of Universal Analytics (`UA-`) or of GA4, or an owner, whose
+own domain is one of them. Not by
 
 - the account of a platform: one that is also AdSense's host account of a page, or that a platform's own host has, such
   as a public suffix (`blogspot.com` itself) or any host of _PLATFORMS;
@@ -16,13 +17,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from stream.text.registrable_domain import is_public_suffix
+from stream.text.registrable_domain import is_public_suffix, registrable_domain
 
 MOST_DOMAINS = 50
 
+ADSENSE = "ads:adsense"
+STATED_OWNER = "ads-txt:owner"
+"""The owner that an ads.txt names: `ads-txt:owner:DOMAIN`."""
+
 _HOST_ACCOUNT = "ads:adsense-host"
 _CONTAINER = "analytics:gtm"
-_LINKING = frozenset(("ads:adsense", "analytics:google", "analytics:ga4"))
+_LINKING = frozenset((ADSENSE, STATED_OWNER, "analytics:google", "analytics:ga4"))
 _OTHERS = frozenset(
     {
         *(_CONTAINER, "analytics:facebook", "analytics:clarity", "analytics:hotjar", "affiliate:amazon"),
@@ -70,17 +75,22 @@ def find_operators(sites: Iterable[SiteAccounts]) -> Operators:
     """The operators with several domains, and the containers of Google Tag Manager that alone link none."""
     domains_with: defaultdict[str, set[str]] = defaultdict(set)
     ids_of: defaultdict[str, set[str]] = defaultdict(set)
-    of_platforms = set(_OF_PLATFORMS)
+    of_platforms = {*_OF_PLATFORMS, *(f"{STATED_OWNER}:{domain}" for domain in _PLATFORMS)}
+    sites = list(sites)
     for host, domain, signals in sites:
         for signal in signals:
             kind = _kind(signal)
             if kind == _HOST_ACCOUNT:
-                of_platforms.add(f"ads:adsense:{signal.rpartition(':')[2]}")
+                of_platforms.add(f"{ADSENSE}:{signal.rpartition(':')[2]}")
             elif kind in _ACCOUNTS:
                 domains_with[signal].add(domain)
                 ids_of[domain].add(signal)
                 if domain in _PLATFORMS or is_public_suffix(host.removeprefix("www.")):
                     of_platforms.add(signal)
+    owners = {signal for signal in domains_with if _kind(signal) == STATED_OWNER}
+    for host, domain, _ in sites if owners else ():
+        if (own := f"{STATED_OWNER}:{registrable_domain(host)}") in owners:
+            domains_with[own].add(domain)
     shared = {of: domains for of, domains in domains_with.items() if len(domains) > 1 and of not in of_platforms}
     components, links = _Components(), defaultdict[str, set[str]](set)
 

@@ -57,7 +57,7 @@ class FarmSigns:
 
     @classmethod
     def of(cls, rows: Iterable[SiteState], sitemaps: Mapping[str, Sitemaps]) -> Self:
-        return cls(sitemaps, frozenset(row.epoch for row in rows if row.signals))
+        return cls(sitemaps, frozenset(row.epoch for row in rows if any(row.signals.values())))
 
     def unknown(self, rows: Iterable[SiteState]) -> list[Remark]:
         """The signs that are unknown of all these sites."""
@@ -67,7 +67,7 @@ class FarmSigns:
             number = sum(row.site in self.sitemaps for row in scored)
             remarks.append(Remark.of(RemarkKind.NO_SITEMAPS, number=number, sites=len(scored)))
         if all(self.monetised(row) is None for row in scored):
-            number = sum(bool(row.signals) for row in scored)
+            number = sum(any(row.signals.values()) for row in scored)
             remarks.append(Remark.of(RemarkKind.NO_SIGNALS, number=number, sites=len(scored)))
         return remarks
 

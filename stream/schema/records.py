@@ -244,6 +244,14 @@ class Sitemaps(Record, frozen=True, kw_only=True):
     read_at: int = 0
 
 
+class AdsTxt(Record, frozen=True, kw_only=True):
+    """What the ads.txt of a site states of its owner, as last read; nothing if it has none. `id` is the site."""
+
+    owner_domain: str = ""  # a registrable domain; "" = not stated
+    google_ids: list[str] = []  # its own accounts of AdSense and Ad Manager, such as pub-1234567890123456; sorted
+    read_at: int = 0
+
+
 class RatePoint(Record, frozen=True, kw_only=True):
     """One point of a series: the rate of a group of sites at the time `at`. `id` names series and time; no site."""
 
@@ -337,6 +345,7 @@ _KINDS: dict[str, type[Record]] = {
     topics.DECISIONS: Decision,
     topics.TEMPLATES: Template,
     topics.SITEMAPS: Sitemaps,
+    topics.ADS_TXT: AdsTxt,
 }
 
 

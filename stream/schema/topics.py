@@ -18,6 +18,7 @@ REPLAY_REQUESTS = "score.requests.replay"  # of replays: scored when no live req
 SITE_TERMS = "sites.terms"
 TEMPLATES = "templates"
 SITEMAPS = "sitemaps"
+ADS_TXT = "ads_txt"
 RATES = "rates"
 CONTROL, DEAD_LETTERS = "control", "dead-letters"
 UNFINISHED = "unfinished-copy"  # exists while `farmwatch log copy` fills the log
@@ -113,6 +114,7 @@ def all_topics(
         compacted(DECISIONS),
         compacted(TEMPLATES),
         compacted(SITEMAPS),
+        compacted(ADS_TXT),
         Topic(RATES, 1, CleanupPolicy.COMPACT),
         *(compacted(f"state.{store}") for store in stores),
         Topic(CONTROL, 1, CleanupPolicy.COMPACT),

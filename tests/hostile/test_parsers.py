@@ -25,6 +25,7 @@ from crawler.sources.queries import read_queries
 from crawler.sources.settings import BraveSettings, CommonCrawlSettings
 from crawler.sources.source import SourceAnswer, SourceError
 from crawler.warc.pages import pages_of
+from crawler.web.ads_txt import StatedOwner
 from crawler.web.content_encoding import BadEncoding, Inflater
 from crawler.web.content_type import charset_of, is_html, may_be_html
 from crawler.web.exclusions import exclusion_of
@@ -237,6 +238,11 @@ _INDEX = [
     b"- ", b"0 ", b"\xff", b"99999999999999 ", b'{"offset": 1e99}', b"!", b'{"url":1}', b"text/html 200 ",
     b"20240231000000 ",
 ]  # fmt: skip
+_ADS_TXT = [
+    b"OWNERDOMAIN=", b"managerdomain = ", b"a.example", b"google.com, ", b"pub-1234567890", b", DIRECT", b"\n", b"\r",
+    b"#", b"<", b":99999",
+    b"\xef\xbb\xbf", b"\xff\xfe", b"\0", b"//", b"[::1]", b"xn--", b"..", b"co.uk", b"\xc3\xbc", b"%41", b"@",
+]  # fmt: skip
 _TIMES = [
     b"2024", b"-", b"05", b"06", b"T", b":", b"Z", b"+", b"99", b".", b"1e999", b"nan", b"W", b"\xd9\xa3", b"00",
     b"2024-02-30", b" ",
@@ -246,6 +252,7 @@ PARSERS = [
     Parser("URL", a_url, None, _URLS),
     Parser("robots.txt", a_robots_txt, None, _ROBOTS),
     Parser("tdmrep.json", lambda data, _: TdmRep.parse(data).reserves(URL), None, _JSON),
+    Parser("ads.txt", lambda data, _: StatedOwner.read(data), None, _ADS_TXT),
     Parser("sitemap", lambda data, _: read_sitemap(data, "https://a.example/s.xml", 1000), None, _SITEMAP),
     Parser("header", a_header, None, _HEADERS),
     Parser("page", a_page, None, _MARKUP),

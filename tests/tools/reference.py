@@ -62,6 +62,7 @@ _TOPICS = {  # name -> key, writers
     "decisions": ("site", "TALLY"),
     "templates": ("site + space + template id", "MEASURE"),
     "sitemaps": ("site", "CRAWL"),
+    "ads_txt": ("site", "CRAWL"),
     "rates": ("series + time", "maintenance in TALLY's process"),
     "state.site-memory.EPOCH": ("site + page id", "MEASURE"),
     "state.frontier": ("row of the frontier", "CRAWL"),

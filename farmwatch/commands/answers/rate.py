@@ -63,7 +63,7 @@ RateSplit = Literal[HitSplit, "monetised", "cms", "operator-size"]
 def rate(
     *,
     by: Annotated[
-        RateSplit | PublishedSplit | None,
+        Literal[RateSplit, PublishedSplit] | None,
         Parameter(
             help="Split by source, query, group of queries or rank of the hits, of results also by engine, by day, week"
             " or month, by whether sites earn by ads or affiliate links, by CMS or number of the operator's sites; or"

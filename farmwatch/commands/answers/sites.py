@@ -15,7 +15,7 @@ from farmwatch.commands.options import DEFAULTS, Common
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.crawl.orders import NotVisited
-from farmwatch.share.blocklists import blocklist, expected_false, header_of, is_plain_host, made_by
+from farmwatch.share.blocklists import blocklist, expected_false, header_of, is_plain_host, made_by, part_of_list
 from farmwatch.share.current_rate import read_sitemaps
 from farmwatch.share.cut_options import read_part
 from farmwatch.share.evidence_pages import evidence_pages
@@ -73,8 +73,8 @@ def sites(
     1), for the flags err more here than they did elsewhere. Sites that were measured before but not yet in their newest
     term are left out, and so are excluded and forgotten hosts: `farmwatch crawl exclude HOST --why ...` removes an
     entry for good. CSV, JSON and Parquet have an evidence page of each site, and in each row what the header of a
-    blocklist says: `listed_at`, `listed_by`, `expected_false` sites of the list, `contact` and the detector's
-    `warning`.
+    blocklist says: `listed_at`, `listed_by`, `list_sites` of the list without --where and --limit, `expected_false`
+    sites of the rows, `contact` and the detector's `warning`.
 
     With --llm --format ublacklist, hosts, adblock or searxng: the list as such programs read it. Its header has the
     date, the versions, the expected error and crawl.contact, which owners of sites need. A list without an entry is not
@@ -135,14 +135,17 @@ def sites(
     tested = sum(can_tell(line.row.before_scored, line.row.since_scored) for line in lines)
     if turned:
         lines = sorted((line for line in lines if line.turned), key=lambda line: line.row.turn_p or 0)
+    if listing.blocklist:
+        lines = [line for line in lines if is_plain_host(line.row.site)]
+    whole = len(lines)
     if llm and not listing.is_table:
-        entries = (line for line in selection.rows(lines) if not listing.blocklist or is_plain_host(line.row.site))
-        lines = list(islice(entries, listing.limit or None))
+        lines = list(islice(selection.rows(lines), listing.limit or None))
         head |= {"listed_at": now_ms, "listed_by": made_by(), "expected_false": round(expected_false(lines), 6)}
+        head["list_sites"] = whole
         head["contact"] = config.crawl.contact
     warnings = head["warning"] = caveats(config, (line.row.detector for line in lines))
     if listing.blocklist and lines:
-        header = header_of(lines, config.crawl.contact, warnings, now_ms)
+        header = header_of(lines, whole, config.crawl.contact, warnings, now_ms)
         _put_blocklist(listing.blocklist, listing.out, lines, header)
     elif not listing.blocklist:
         selection.put(lines, "site", TURNS_SHOWN if turned else SITES_SHOWN)
@@ -151,7 +154,7 @@ def sites(
         message(f"{of}; {tested * CHANGED_WRITER:.1f} are expected to be changes of writer alone")
     if certain is not None:
         false = f"{expected_false(lines):.1f} are expected not to be LLM sites"
-        said = f"{counted(len(lines), 'site')} in the list, of which {false}"
+        said = f"{part_of_list(len(lines), whole)}, of which {false}"
         message(f"{said}: at most {most_false:.1%}")
         for remark in sentences(certain.untold):
             message(remark)
@@ -164,6 +167,7 @@ def _head_columns(head: Mapping[str, Any]) -> list[Column[ListedSite]]:
     return [
         Column("listed_at", "time", lambda _: head.get("listed_at", 0)),
         Column("listed_by", "text", lambda _: head.get("listed_by", "")),
+        Column("list_sites", "integer", lambda _: head.get("list_sites", 0)),
         Column("expected_false", "number", lambda _: head.get("expected_false")),
         Column("contact", "text", lambda _: head.get("contact", "")),
         Column("warning", "text", lambda line: head.get("warning", {}).get(line.row.detector, "")),

@@ -42,9 +42,10 @@ def key(
             raise UsageError(one_line(f"{private} is in {out}, which is served: keep private keys elsewhere"))
     known = [read_key(other) for other in others]
     try:
-        keys = [make_key(file) if new else read_key(file), *known]
+        first = make_key(file) if new else read_key(file)
     except FileExistsError:
         raise UsageError(one_line(f"{file} exists: leave out --new, or name a new file")) from None
+    keys = list({key.id: key for key in (first, *known)}.values())
     if new:
         message(one_line(f"{file}: a new key that only you can read; crawl.signature.key names it"))
     directory = key_directory(keys, agent.removeprefix("https://"), time.time())

@@ -38,7 +38,7 @@ def export(
     run: Annotated[str, Parameter(help="Verdicts, sites and rate of this run; default: the one that is live.")] = "",
     common: Common = DEFAULTS,
 ) -> int:
-    """Write hits, pages, verdicts, scores, sites, sitemaps or the kept rates of the log into a file.
+    """Write hits, pages, verdicts, scores, sites, sitemaps, ads_txt or the kept rates of the log into a file.
 
     A record of the window that retention has removed is missing; a message says before which time. If it has removed
     all of them, nothing is written. Canary sites are left out. The file appears when it is whole.
@@ -50,7 +50,7 @@ def export(
     window = ExportWindow(*read_days(since, until, now_ms))
     if what == "sites" and window != ExportWindow():
         raise UsageError("--from and --to: a site has one row, the newest; export `rate`, `verdicts` or `scores`")
-    if run and what in ("hits", "pages", "scores", "sitemaps"):
+    if run and what in ("hits", "pages", "scores", "sitemaps", "ads_txt"):
         raise UsageError(f"--run: {what} are those of all runs")
     form = format or ("jsonl" if out.is_dir() or not out.suffix else format_of(out))
     file = out / f"{what}.{form}" if out.is_dir() else out

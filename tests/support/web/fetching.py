@@ -39,7 +39,7 @@ class FixedDns(AbstractResolver):
         """Nothing to close."""
 
 
-def job_for(url: str, kind: RequestKind = RequestKind.PAGE, delay_s: float = 0.01, site: str = "", **more: str) -> Job:
+def job_for(url: str, kind: RequestKind = RequestKind.PAGE, delay_s: float = 0.01, site: str = "", **more: Any) -> Job:
     """A job of the URL's site, or of another."""
     return Job(kind, site or host_of(url), url, delay_s, RULES, **more)
 

@@ -8,12 +8,12 @@ from tests.support.web.server_thread import ServerThread
 
 
 class ForwardProxy(ServerThread):
-    """Opens tunnels to `target` (address:port); with `refuses` it answers everything with this status."""
+    """Opens tunnels to `target` (address:port); with `refuses` it answers with this status, or only for one host."""
 
-    def __init__(self, target: str, refuses: int = 0) -> None:
+    def __init__(self, target: str, refuses: int = 0, host: str = "") -> None:
         super().__init__()
         self._to = target.split(":")
-        self._refuses = refuses
+        self._refuses, self._host = refuses, host
         self.asked: list[str] = []  # request lines
         self.headers: list[dict[str, str]] = []
         self.port = 0
@@ -27,7 +27,8 @@ class ForwardProxy(ServerThread):
             line, *rest = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
             self.asked.append(line)
             self.headers.append(dict(header.split(": ", 1) for header in rest if header))
-            status = self._refuses or (0 if line.startswith("CONNECT ") else 405)
+            is_refused = self._refuses and line.startswith(f"CONNECT {self._host}")
+            status = self._refuses if is_refused else 0 if line.startswith("CONNECT ") else 405
             if status:
                 writer.write(f"HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n".encode())
                 return

@@ -13,7 +13,7 @@ from crawler.settings import CrawlSettings
 from crawler.web.inspection import Inspector
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
-from stream.schema.records import Decision, Hit, Page, Sitemaps
+from stream.schema.records import AdsTxt, Decision, Hit, Page, Record, Sitemaps
 from stream.schema.vocabulary import FetchOutcome
 from tests.support.limits import with_limits
 from tests.support.web.crawl_driver import Committed, Store, crawl_settings, hits_of
@@ -33,6 +33,7 @@ class Site:
         self.now = 1_000_000
         self.pages: list[Page] = []
         self.sitemaps: list[Sitemaps] = []
+        self.ads_txt: list[AdsTxt] = []
         self.shelf = RobotsShelf("farmwatch")
 
     @property
@@ -42,8 +43,15 @@ class Site:
     def _batch(self) -> tuple[KeyedState, Frontier]:
         state = KeyedState(self.committed)
         meter, emit = Meter(), self.pages.append
-        more = {"inspector": self.inspector, "emit_sitemaps": self.sitemaps.append}
+        more = {"inspector": self.inspector, "emit_other": self._take}
         return state, Frontier(state, self.settings, self.shelf, meter, emit, self.now, **more)  # type: ignore[arg-type]
+
+    def _take(self, _: str, record: Record) -> None:
+        match record:
+            case Sitemaps():
+                self.sitemaps.append(record)
+            case AdsTxt():
+                self.ads_txt.append(record)
 
     def _commit(self, state: KeyedState) -> None:
         StoredClock(state, self.now).note()

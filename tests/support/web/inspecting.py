@@ -21,13 +21,21 @@ class Found(NamedTuple):
 class FakeInspector:
     """A page with `no page: REASON` in its text is none; two pages are the same if their headings are."""
 
-    def inspect(self, url: str, status: int, headers: Mapping[str, str], body: bytes | str, encoding: str) -> Found:
+    def inspect(
+        self,
+        url: str,
+        status: int,
+        headers: Mapping[str, str],
+        body: bytes | str,
+        encoding: str,
+        has_outline: bool = True,
+    ) -> Found:
         text = body if isinstance(body, str) else body.decode(encoding, "replace")
         said = _SAID.search(text)
         reason = "challenge" if "cf-mitigated" in headers else said[1] if said else ""
         assert not reason or reason in NO_PAGES
         heading = _HEADING.search(text)
-        return Found(reason, heading[1].encode() if heading else b"")
+        return Found(reason, heading[1].encode() if heading and has_outline else b"")
 
     def same(self, outline: bytes, other: bytes) -> bool:
         return outline == other != b""

@@ -13,6 +13,7 @@ import zstandard
 from crawler.fetch.exchange import TDMREP_CAP_BYTES, tls_reason
 from crawler.fetch.jobs import Capture, FetchResult, RequestKind
 from crawler.fetch.page_checks import ERROR_CAP_BYTES
+from crawler.web.ads_txt import ADS_TXT_CAP_BYTES, StatedOwner
 from stream.schema.vocabulary import FetchOutcome
 from tests.hostile.internet import Certificates
 from tests.support.web.crawl_driver import settings_for
@@ -49,6 +50,33 @@ def test_tdmrep_is_read_up_to_its_cap(loopback: Web) -> None:
     loopback.routes["a.test/big"] = Reply(b" " * (TDMREP_CAP_BYTES + 1))
     answer = fetch(loopback.target, job_for("http://a.test/big", RequestKind.TDMREP))
     assert (len(answer.body), answer.truncated) == (TDMREP_CAP_BYTES, True)
+
+
+def test_an_endless_ads_txt_is_read_up_to_its_cap() -> None:
+    """Of a file that never ends, half a MiB is kept, and little more is read; the lines so far count."""
+    sent: list[int] = []
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nOWNERDOMAIN=owner.example\n"
+    more = b"google.com, pub-1234567890123456, RESELLER\n" * 4096
+    (answer,) = fetch_from(endless(head, more, sent=sent), job_for("http://a.test/ads.txt", RequestKind.ADS_TXT))
+    assert answer.outcome is FetchOutcome.FETCHED and (len(answer.body), answer.truncated) == (ADS_TXT_CAP_BYTES, True)
+    assert 0 < sum(sent) < 100 * ADS_TXT_CAP_BYTES
+    assert StatedOwner.read(answer.body) == StatedOwner("owner.example")
+
+
+def test_ads_txt_is_taken_from_the_site_or_its_twin_alone(loopback: Web) -> None:
+    """A redirect within the domain counts as ads.txt 1.1 says; one to another site is not followed."""
+    stated = Reply(b"OWNERDOMAIN=owner.example", headers={"Content-Type": "text/plain"})
+    loopback.routes |= {
+        "a.test/ads.txt": redirect("http://www.a.test/ads.txt"),
+        "www.a.test/ads.txt": stated,
+        "b.test/ads.txt": redirect("http://manager.test/b.test"),
+        "manager.test/b.test": stated,
+    }
+    jobs = [job_for(f"http://{site}/ads.txt", RequestKind.ADS_TXT) for site in ("a.test", "b.test")]
+    taken, refused = fetch_all(settings_for(loopback.target), *jobs)
+    assert StatedOwner.read(taken.body).domain == "owner.example"
+    assert (refused.outcome, refused.reason, refused.body) == (FetchOutcome.REFUSED, "redirect_offsite", b"")
+    assert "manager.test" not in {seen.host for seen in loopback.seen}
 
 
 def test_the_encoding_of_robots_txt(loopback: Web) -> None:

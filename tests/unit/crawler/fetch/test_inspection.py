@@ -91,7 +91,8 @@ def test_a_probe_does_not_follow_a_redirect_to_another_path(loopback: Web) -> No
     assert loopback.paths("a.test") == ["/x"]
     assert (elsewhere.outcome, elsewhere.reason, elsewhere.status) == (FetchOutcome.REFUSED, "", 302)
     assert elsewhere.requests[-1].outcome == REDIRECTED
-    same = fetch(loopback.target, job_for("http://b.test/x", RequestKind.PROBE), inspector=FakeInspector())
+    job = job_for("http://b.test/x", RequestKind.PROBE, has_outline=True)
+    same = fetch(loopback.target, job, inspector=FakeInspector())
     assert (same.outcome, same.outline, same.packed) == (FetchOutcome.FETCHED, b"gone", b"")
 
 

@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from crawler.errors import BadCrawlSettings
 from crawler.fetch.fetcher import Fetcher
 from crawler.fetch.jobs import Capture, FetchResult, RequestKind
+from crawler.reasons import what_ends_stop
 from crawler.robots.rules import RobotsAnswer, meaning_of
 from crawler.settings import CrawlSettings
 from stream.schema.vocabulary import FetchOutcome
@@ -141,6 +142,7 @@ def test_a_proxy_that_stays_down_is_asked_more_rarely() -> None:
     assert asyncio.run(main()) == [30, 100, 3600]
 
 
+REFUSED = (FetchOutcome.FAILED, "proxy_refused", True)
 FAILED, DEFERRED = (FetchOutcome.FAILED, "connection", True), (FetchOutcome.DEFERRED, "", False)
 
 
@@ -149,18 +151,19 @@ FAILED, DEFERRED = (FetchOutcome.FAILED, "connection", True), (FetchOutcome.DEFE
     ("scheme", "status", "end"),
     [
         ("https", 407, DEFERRED),
-        ("https", 403, FAILED),
+        ("https", 403, REFUSED),
         ("https", 502, FAILED),
         ("http", 407, DEFERRED),
-        ("http", 403, DEFERRED),
+        ("http", 403, REFUSED),
         ("http", 405, DEFERRED),
+        ("https", 405, DEFERRED),
         ("http", 502, FAILED),
     ],
 )
 def test_what_the_proxy_says_is_no_answer_of_the_site(
     loopback: Web, scheme: str, status: int, path: str, end: tuple[FetchOutcome, str, bool]
 ) -> None:
-    """Credentials and the port of http concern all sites; a site that the proxy does not reach has failed itself.
+    """Credentials concern all sites; a site that the proxy refuses or does not reach has failed itself.
 
     For robots.txt a status of the proxy, taken as the site's, would allow everything.
     """
@@ -171,6 +174,20 @@ def test_what_the_proxy_says_is_no_answer_of_the_site(
     assert (answer.outcome, answer.reason, answer.unreachable) == end
     assert answer.transient == answer.unreachable and answer.status == 0 and len(proxy.asked) == 1
     assert meaning_of(answer.status, complete=False) is RobotsAnswer.UNREACHABLE
+
+
+def test_a_site_that_the_proxy_refuses_is_left_after_the_usual_attempts(loopback: Web) -> None:
+    """It has the reason, after as many attempts as one without an answer; other sites are crawled, and none waits."""
+    loopback.routes |= {"a.test/1": page("x"), "b.test/1": page("x")}
+    with ForwardProxy(loopback.target, refuses=403, host="b.test") as proxy:
+        settings = settings_for("127.0.0.1:9", proxy=f"http://127.0.0.1:{proxy.port}", use_sitemaps=False)
+        pages = crawl(settings, hits_of("http://b.test/1", "http://a.test/1"))
+    assert {(each.site, each.outcome, each.reason) for each in pages} == {
+        ("a.test", "fetched", ""),
+        ("b.test", "refused", "proxy_refused"),
+    }
+    assert proxy.asked.count("CONNECT b.test:80 HTTP/1.1") == settings.robots_tries
+    assert not loopback.paths("b.test") and what_ends_stop("proxy_refused").startswith("a new hit")
 
 
 @pytest.mark.parametrize(

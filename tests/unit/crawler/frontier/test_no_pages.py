@@ -180,6 +180,15 @@ def test_empty_pages_do_not_stop_a_site_with_a_page(answer: dict[str, object]) -
     assert few.row.stopped == "" and few.hits(*hits_at("2")) == ["queued"]
 
 
+@pytest.mark.parametrize("outline", [b"", b"gone"])
+def test_pages_have_outlines_where_the_site_has_a_page_not_found(outline: bytes) -> None:
+    """An outline takes a third of an inspection: elsewhere there is nothing to compare it with."""
+    site = probed("0", "1", outline=outline)
+    site.now = site.committed.next_due() or 0
+    (job,) = site.jobs()
+    assert (job.kind, job.has_outline) == (RequestKind.PAGE, bool(outline))
+
+
 def test_redirects_count_among_the_six_requests() -> None:
     """A site that redirects first gets fewer tries."""
     site = begun("0", "1", inspector=FakeInspector(), robots=b"")

@@ -125,7 +125,7 @@ def test_an_excused_failure_is_no_attempt() -> None:
     assert [page.outcome for page in site.pages] == ["fetched"] and site.row.page_requests == 1
 
 
-@pytest.mark.parametrize("reason", ["dns", "dns_no_name", "dns_no_address", "timeout", "connection"])
+@pytest.mark.parametrize("reason", ["dns", "dns_no_name", "dns_no_address", "timeout", "connection", "proxy_refused"])
 def test_the_last_failure_says_why_a_site_was_not_reached(reason: str) -> None:
     """A silent site is retried, robots.txt like pages, and the last reason is kept."""
     site = with_hits("1")

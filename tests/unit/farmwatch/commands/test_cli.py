@@ -110,6 +110,7 @@ def test_completion_knows_commands_and_options(farmwatch: Runner, tmp_path: Path
         (["up", "--in-process", "--role", "judge,score"], "--in-process runs one role"),
         (["doctor", "config", "--set", "crawl.delay_ms=1"], "farmwatch: crawl.delay_ms: unknown key"),
         (["rate", "--log", "sqlite:a", "--set", "log.url=sqlite:b"], "--log and --set log.url both name the log"),
+        (["rate", "--by", "nonsense"], '"operator-size", "published", "published-year"; see'),
         (["rate", "--set", "log.partitions=2.5"], "log.partitions: expected int (from flag, the value is '2.5')"),
     ],
 )

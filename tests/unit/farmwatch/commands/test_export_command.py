@@ -20,8 +20,8 @@ from farmwatch.tables.files import Format, write_table
 from scoring.rates.canary import CanaryName
 from stream.log.contract import Output
 from stream.opening import open_log
-from stream.schema.records import Hit, Page, RatePoint, Sitemaps, Verdict, encode
-from stream.schema.topics import HITS, PAGES, RATES, SITEMAPS, VERDICTS
+from stream.schema.records import AdsTxt, Hit, Page, RatePoint, Sitemaps, Verdict, encode
+from stream.schema.topics import ADS_TXT, HITS, PAGES, RATES, SITEMAPS, VERDICTS
 from stream.text.user_errors import Exit, MissingExtra, UsageError
 from tests.support.front_door import Runner
 
@@ -81,7 +81,9 @@ def test_the_three_formats_hold_the_same_rows(farmwatch: Runner, finished: str, 
             counts = Sitemaps(
                 id="a.example", site="a.example", urls=urls, files_read=1, files_listed=2, months={"2024-05": urls}
             )
+            stated = AdsTxt(id="a.example", site="a.example", owner_domain="b.example", google_ids=[f"pub-{urls}"])
             log.append([Output(SITEMAPS, 0, b"a.example", encode(counts))])
+            log.append([Output(ADS_TXT, 0, b"a.example", encode(stated))])
     found = []
     for form in get_args(Format):
         ran = farmwatch("log", "export", tmp_path, "--what", what, "--format", form, "--log", finished)
@@ -94,6 +96,8 @@ def test_the_three_formats_hold_the_same_rows(farmwatch: Runner, finished: str, 
     assert list(found[0][0]) == [column.name for column in columns_of_table(what, 0)]
     if what == "sitemaps":  # the newest of a site
         assert [(row["urls"], row["months"]) for row in found[0]] == [(9, {"2024-05": 9})]
+    if what == "ads_txt":
+        assert [(row["owner_domain"], row["google_ids"]) for row in found[0]] == [("b.example", ["pub-9"])]
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,18 @@ def test_a_host_parked_over_robots_txt_says_so(farmwatch: Runner, tmp_path: Path
 
 
 @pytest.mark.parametrize(
+    "setting", ["proxy=proxy.example:3128", "signature.key=none.pem", 'nameservers=["no address"]', "name=a b"]
+)
+def test_a_dry_run_refuses_what_a_crawl_refuses(farmwatch: Runner, unread: str, tmp_path: Path, setting: str) -> None:
+    """A setting, or a file that it names, with which no crawl starts: the same words and exit code, and no plan."""
+    flags = ("--set", f"crawl.{setting}", "--set", "crawl.contact=https://crawler.example/", "--log", unread)
+    dry, crawl = farmwatch("crawl", "--dry-run", *flags), farmwatch("crawl", "--until-done", *flags)
+    assert (dry.code, dry.out) == (crawl.code, "") and dry.code != Exit.OK
+    assert dry.err.removeprefix("farmwatch: ").strip() in crawl.err
+    assert not [file for file in tmp_path.rglob("*") if file.is_file() and "unread" not in file.parts]
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("crawl", "--json"), "go with --dry-run"),

@@ -186,7 +186,11 @@ def test_a_list_to_publish_leaves_out_what_was_removed(farmwatch: Runner, tmp_pa
     lines = farmwatch("sites", "--llm", "--json", "--log", url).lines
     assert len(lines) == 20 and {line["evidence"] for line in lines} == {""}  # without a page
     assert "s3.example" not in {line["site"] for line in lines}
+    assert "\n# 20 sites in the list, of which" in listed.out and {line["list_sites"] for line in lines} == {20}
+    part = farmwatch("sites", *form, *contact, "--where", "site!=s4.example", "--limit", "5")
+    assert "\n# 5 of the 19 sites in the list (--where and --limit leave out the others), of which" in part.out
     few = farmwatch("sites", "--llm", "--json", "--limit", "5", *contact, "--log", url).lines
+    assert {line["list_sites"] for line in few} == {20}
     false = sum(1 - line["p_llm"] for line in few)
     assert [line["expected_false"] for line in few] == pytest.approx([false] * 5, abs=1e-5)
     assert {(line["contact"], line["listed_by"]) for line in few} == {

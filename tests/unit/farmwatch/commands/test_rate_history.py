@@ -232,5 +232,6 @@ def test_why_splits_the_change_since_a_day(farmwatch: Runner, tmp_path: Path) ->
     assert farmwatch("rate", "--why", week, "--json", "--log", where).json.items() <= shown.items()
     for more in (["--by", "source"], ["--history"], ["--of", "articles"], ["--source", "file"]):
         assert farmwatch("rate", "--why", since, *more, "--log", where).code == Exit.USAGE
+    assert "--why is '2099-01-01', out of range" in farmwatch("rate", "--why", "2099-01-01", "--log", where).err
     nothing = farmwatch("rate", "--why", (date(1970, 1, 1) + timedelta(days=days)).isoformat(), "--log", where)
     assert nothing.code == Exit.PROBLEM and "no share was kept since then" in nothing.err

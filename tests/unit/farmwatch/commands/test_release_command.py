@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from crawler.signing.signing_key import make_key
 from replay.live.epoch_change import change_epoch, seams_of
 from replay.runs.lookup import find_run
 from scoring.rates.canary import CanaryName
@@ -37,6 +38,7 @@ from tests.support.logs.tallied_log import (
 )
 from tests.support.runs.cutover_world import CutoverWorld, cutover_world
 from tests.support.runs.replay_world import put_rows
+from tests.support.web.signed import shown_of
 
 pytestmark = pytest.mark.slow
 
@@ -106,6 +108,7 @@ def test_the_bundle_is_whole_and_holds_no_text(world: CutoverWorld, farmwatch: R
     live = find_run(Control(world.log), "live")
     path = f'\n[models]  # stored with the ruleset\n"a.ngrams" = "{tmp_path}/a.ngrams"\n'
     put_rows(world.log, rulesets=[(live.digest, Control(world.log).ruleset_text(live) + path)])
+    make_key(tmp_path / "visitor.pem")
     secrets = ["--set", "crawl.signature.key=visitor.pem", "--set", "crawl.proxy=http://ann:hush@127.0.0.1:3128"]
     farmwatch("log", "release", "bundle", "--log", world.config.log.url, *NUMBERS, *secrets)
     bundle = tmp_path / "bundle"
@@ -124,6 +127,7 @@ def test_the_bundle_is_whole_and_holds_no_text(world: CutoverWorld, farmwatch: R
     everything = "".join(file.read_text() for file in bundle.iterdir())
     assert str(tmp_path) not in everything
     assert "visitor.pem" not in everything and "hush" not in everything
+    assert not shown_of(tmp_path / "visitor.pem", everything.encode())
 
 
 def test_verdicts_that_retention_took_are_said(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:

@@ -250,4 +250,4 @@ def test_the_console_shows_them(farmwatch: Runner, url: str, tmp_path: Path) -> 
     assert '<a href="/networks?id=2">shared with 1 site</a>' in site.text
     assert twin_of_site.json["template"] == {"id": "1", "other_sites": 3}
     assert '<a href="/site?site=a.example">' in of_template.text and "b.example" not in of_template.text
-    assert "This template leads no group now" in unknown.text
+    assert unknown.status == 404 and "no template that several sites share" in unknown.text

@@ -107,7 +107,7 @@ def test_the_console_shows_them(farmwatch: Runner, url: str, tmp_path: Path) -> 
     assert twin.json["operators"] == [{key: value for key, value in row.items() if key != "names"} for row in rows]
     assert '<a href="/networks?operator=a.net">' in page.text and "d.org" in page.text
     assert '<a href="/site?site=shop.b.com">' in of_one.text and "d.org" not in of_one.text
-    assert "No operator has this name" in unknown.text and "<b>" not in unknown.text
+    assert unknown.status == 404 and "no operator of several sites" in unknown.text and "<b>" not in unknown.text
     assert '<a href="/networks?operator=a.net">a.net, 4 sites' in site.text
     assert "possibly also y.co.uk" in possible.text
     assert {row["site"]: row["operator"] for row in sites.json["sites"]}["shop.b.com"] == "a.net"

@@ -17,8 +17,8 @@ from scoring.rates.split_rates import RateQuery, rate_lines
 from stream.log.contract import At, CleanupPolicy, Message, Output, Topic, partition_of
 from stream.memory.log import MemoryLog
 from stream.schema.forgotten import Forgotten, ForgottenHost
-from stream.schema.records import SiteState, encode
-from stream.schema.topics import CONTROL, SITES
+from stream.schema.records import AdsTxt, SiteState, encode
+from stream.schema.topics import ADS_TXT, CONTROL, SITES
 
 PARTITIONS = 3
 FIELDS = [field.name for field in msgspec.structs.fields(SiteState)]
@@ -46,7 +46,7 @@ class _Marked(MemoryLog):
 
     def __init__(self) -> None:
         super().__init__()
-        self.create([Topic(name, PARTITIONS, CleanupPolicy.COMPACT) for name in (SITES, CONTROL)])
+        self.create([Topic(name, PARTITIONS, CleanupPolicy.COMPACT) for name in (SITES, ADS_TXT, CONTROL)])
         self.read_partitions: list[int] = []
 
     def end(self, topic: str) -> list[int]:
@@ -183,3 +183,20 @@ def test_a_site_takes_a_fraction_of_its_row() -> None:
     as_structs = tracemalloc.get_traced_memory()[0] - in_columns
     tracemalloc.stop()
     assert in_columns / len(rows) < 200 < 1200 < as_structs / len(rows)
+
+
+def test_what_ads_txt_states_is_on_the_rows_of_all_readers() -> None:
+    """An account or an owner on no page has 0 pages; one on pages keeps them. A later statement replaces it."""
+    log = _Marked()
+    on_page, stated, owner = "ads:adsense:1111111111", "ads:adsense:2222222222", "ads-txt:owner:owner.example"
+    _put(log, SiteState(id="a", site="a", signals={on_page: 3}), SiteState(id="b", site="b"))
+    table = SiteTable(log, SITES)
+    for ids, domain, signals in (
+        ([], "", {on_page: 3}),
+        (["pub-1111111111", "pub-2222222222"], "owner.example", {owner: 0, on_page: 3, stated: 0}),
+        ([], "", {on_page: 3}),
+    ):
+        record = AdsTxt(id="a", site="a", owner_domain=domain, google_ids=ids)
+        log.append([Output(ADS_TXT, partition_of("a", PARTITIONS), b"a", encode(record))])
+        table.refresh()
+        assert [row.signals for row in table.rows()] == [row.signals for row in read_rows(log, SITES)] == [signals, {}]

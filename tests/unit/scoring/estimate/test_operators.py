@@ -42,6 +42,19 @@ def test_what_links_nothing(signals: list[str]) -> None:
     assert operators(a_com=signals, b_com=signals) == {}
 
 
+def test_sites_of_a_stated_owner_are_of_one_operator() -> None:
+    """So is the owner's own domain; an owner on too many domains, or that is a platform, links none."""
+    owner = "ads-txt:owner:owner.co.uk"
+    found = operators(a_com=[owner], b_com=[owner], www_owner_co_uk=[], other_co_uk=[])
+    assert found == dict.fromkeys(("a.com", "b.com", "owner.co.uk"), "a.com")
+    assert operators(a_com=[owner], b_com=[]) == {}
+    many = {f"s{number}_com": [owner] for number in range(MOST_DOMAINS + 1)}
+    assert operators(**many) == {}
+    assert len(operators(**many | {"s0_com": [owner, ADSENSE], "s1_com": [owner, ADSENSE]})) == 2
+    platform = "ads-txt:owner:medium.com"
+    assert operators(a_com=[platform], b_com=[platform]) == {}
+
+
 def test_a_container_links_with_a_second_id() -> None:
     """Of another kind, and shared by the same domains."""
     assert operators(a_com=[GTM, PIXEL], b_com=[GTM, PIXEL], c_com=[GTM]) == {"a.com": "a.com", "b.com": "a.com"}

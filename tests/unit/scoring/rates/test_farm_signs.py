@@ -107,6 +107,7 @@ def test_mass_is_by_the_article_urls_of_sitemaps(
         (4, 3, {"affiliate:amazon": 1}, False),
         (1, 1, {"ads:adsense": 1}, None),
         (4, 4, {"analytics:google": 4, "cms:wordpress": 4}, False),
+        (4, 4, {"ads:adsense:1": 0, "ads-txt:owner:a.test": 0}, False),  # in ads.txt alone
         (4, 4, {}, False),
     ],
 )
@@ -121,7 +122,8 @@ def test_pages_from_before_signals_were_measured_tell_nothing() -> None:
     """In an epoch in which no page has a signal of any kind, nothing is known of monetisation."""
     of_epochs = FarmSigns.of([row(), row(signals={"cms:wordpress": 1})], {})
     assert of_epochs.monetised(row()) is False
-    assert FarmSigns.of([row()], {}).monetised(row()) is None
+    for of in ({}, {"ads-txt:owner:a.test": 0}):  # that of ads.txt is no page's
+        assert FarmSigns.of([row(signals=of)], {}).monetised(row()) is None
 
 
 @pytest.mark.parametrize(
