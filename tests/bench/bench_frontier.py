@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import Protocol
 
 from crawler.fetch.jobs import FetchResult, Job
 from crawler.frontier.frontier import Frontier
@@ -233,11 +234,18 @@ class LocalShelf:
             state.close()
 
 
-Shelf = EmbeddedShelf | LocalShelf  # the store of a frontier
+class Shelf(Protocol):
+    """The store of a frontier."""
+
+    def reader(self, partition: int) -> StateReader: ...
+
+    def write(self, changes: Mapping[int, Sequence[StateChange]], now_ms: int) -> None: ...
+
+    def close(self) -> None: ...
 
 
-def build(shelf: Shelf, urls: int, settings: CrawlSettings, now_ms: int) -> int:
-    """Fill `shelf` with sites that have this many URLs in total; returns the number of rows.
+def build(shelf: Shelf, urls: int, settings: CrawlSettings, now_ms: int, sizes: Sequence[int] = SIZES) -> int:
+    """Fill `shelf` with sites that have this many URLs in total, in turn `sizes` each; returns the number of rows.
 
     Every site is due, in an order that does not depend on that of the keys. The first of its URLs is a hit, and a third
     is fetched and waits for a re-visit.
@@ -245,7 +253,7 @@ def build(shelf: Shelf, urls: int, settings: CrawlSettings, now_ms: int) -> int:
     totals: list[bytes | None] = [None] * PARTITIONS
     chance = random.Random(7)
     made = rows = 0
-    sites = _sites(urls)
+    sites = _sites(urls, sizes)
     while chunk := [site for site, _ in zip(sites, range(_SITES_A_COMMIT), strict=False)]:
         states = [KeyedState(_state_of(value)) for value in totals]
         for site, size in chunk:
@@ -287,10 +295,10 @@ def size_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def _sites(urls: int) -> Iterator[tuple[str, int]]:
+def _sites(urls: int, sizes: Sequence[int]) -> Iterator[tuple[str, int]]:
     number = 0
     while urls > 0:
-        size = min(SIZES[number % len(SIZES)], urls)
+        size = min(sizes[number % len(sizes)], urls)
         yield f"site-{number:08}.example", size
         urls -= size
         number += 1

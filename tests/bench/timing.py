@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -36,6 +37,21 @@ def memory_mib(field: str = "VmRSS", pid: int | str = "self") -> float:
     """Memory of a process: VmRSS now, VmHWM the largest so far, RssAnon without mapped files."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{field}:"))
+
+
+def processes_cpu_s(pid: int) -> float:
+    """CPU seconds of a process and its children, with those that have ended."""
+    spent = 0
+    for process in (pid, *children(pid)):
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        spent += sum(map(int, fields[11:15]))  # its own, and that of its ended children
+    return spent / os.sysconf("SC_CLK_TCK")
+
+
+def children(pid: int) -> list[int]:
+    """Child processes of all threads of a process."""
+    found = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for file in found for child in file.read_text().split()]
 
 
 def apart(work: Callable[..., Any], *args: Any) -> Any:

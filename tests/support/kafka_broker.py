@@ -159,6 +159,11 @@ class Broker:
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def pids(self) -> list[int]:
+        """The processes of the broker and its controller that run."""
+        return [process.pid for process in (self._process, self._controller) if process is not None]
+
     def start(self, timeout_s: float = 180, *, classes: str = _CLASSES) -> Broker:
         """Start, and wait until it answers. Raises RuntimeError with its output."""
         if self._controller is None:

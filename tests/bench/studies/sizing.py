@@ -7,7 +7,6 @@ start. The peer is one bare call of Trafilatura a page.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import tempfile
@@ -16,14 +15,13 @@ from pathlib import Path
 
 from farmwatch.demo.server import LoopbackWeb
 from stream.log.contract import Log
-from tests.bench.timing import cpu_s
+from tests.bench.timing import children, cpu_s, processes_cpu_s
 from tests.support.pages.extraction_peer import bare
 from tests.support.paths import data_root
 from tests.support.processes.farm import ROLES, Farm, write_hits
 from tests.support.waiting import wait_until
 from tests.support.web.webs import Web, labelled_pages
 
-TICKS = os.sysconf("SC_CLK_TCK")
 MILLION = 1_000_000
 
 
@@ -68,21 +66,14 @@ def run(
         spent = dict.fromkeys(ROLES, 0.0)
         resident = dict.fromkeys(ROLES, 0)
         for role, pid in farm.roles().items():
+            spent[role] = processes_cpu_s(pid)
             for process in (pid, *children(pid)):
-                fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-                spent[role] += sum(map(int, fields[11:15])) / TICKS  # its own, and that of its ended children
                 found = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{process}/status").read_text())
                 resident[role] += int(found[1]) * 1024 if found else 0
         farm.stop()
         with farm.log() as log:
             sizes = {topic: sized(log, topic) for topic in log.topics()}
             return spent, resident, sizes, sizes["pages"][0]
-
-
-def children(pid: int) -> list[int]:
-    """Child processes of all threads of a process."""
-    found = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for file in found for child in file.read_text().split()]
 
 
 def sized(log: Log, topic: str) -> tuple[int, int]:

@@ -174,7 +174,7 @@ class Outcome:
 
 def outcome(log: Log) -> Outcome:
     def records(topic: str, kind: type[R], *times: str) -> list[R]:
-        found = (message for partition in range(PARTITIONS) for message in log.read(topic, partition))
+        found = (message for partition in range(log.topics()[topic]) for message in log.read(topic, partition))
         read = (decode(kind, message.value) for message in found if message.value and not is_heartbeat(message))
         return [msgspec.structs.replace(record, **dict.fromkeys(times, 0)) for record in read]
 

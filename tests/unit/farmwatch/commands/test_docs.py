@@ -18,6 +18,7 @@ from farmwatch.commands.cli import app
 from farmwatch.config.config import Config, load
 from farmwatch.config.layers import from_flags, settings_of
 from farmwatch.metrics import ALL
+from tests.bench.studies import scale
 from tests.support.paths import DOCS, ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
@@ -150,6 +151,13 @@ def test_the_index_names_every_page() -> None:
     index = index.replace("(runbook/", "(how-to/runbook/")
     for page in DOCS.rglob("*.md"):
         assert page.name == "README.md" or f"({page.relative_to(DOCS)})" in index, page.name
+
+
+def test_the_page_of_scale_has_the_tables_of_its_study() -> None:
+    """The tables of docs/explanation/scale.md follow from the costs in the docs and the limits in the settings."""
+    page = (DOCS / "explanation" / "scale.md").read_text(encoding="utf-8")
+    for rows in (scale.NEEDS, scale.BREAKS):
+        assert f"\n\n{scale.table(rows)}\n\n" in page, "python -m tests.bench.studies.scale"
 
 
 def test_pages_named_by_the_code_exist() -> None:
