@@ -22,6 +22,7 @@ from farmwatch.share.template_groups import TemplateGroups, read_template_groups
 from farmwatch.tables.columns import fields_of
 from replay.rows.site_table import SiteTable
 from replay.runs.lookup import names_to_read
+from scoring.rates.farm_signs import FarmSigns
 from scoring.rates.split_rates import llm_probabilities
 from stream.log.contract import Clock, Log
 from stream.schema.records import SiteState
@@ -38,6 +39,7 @@ class AllSites(NamedTuple):
     likely: Likely
     operators: Mapping[str, SiteOperator]
     groups: Sequence[OperatorGroup]
+    signs: FarmSigns | None = None  # without sitemaps
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,4 +115,5 @@ class Networks:
             rows = list(table.rows())
         operators = find_site_operators(rows)
         groups = operator_groups({row.site: row.verdict for row in rows if row.site in operators}, operators)
-        return AllSites(Likely(llm_probabilities(rows, self._config.rate, self._clock())), operators, groups)
+        likely = Likely(llm_probabilities(rows, self._config.rate, self._clock()))
+        return AllSites(likely, operators, groups, FarmSigns.of(rows, {}))
