@@ -20,7 +20,8 @@ from crawler.robots.path_patterns import PathPattern
 
 RUN = 3
 _KEPT = 6  # runs of a pattern
-_FEW = 24  # patterns that are tried without a look at their runs
+_FEW = 24  # patterns that are tried without a look at their runs, if their characters times those of the URL
+_SHORT = 500_000  # are so few
 FILED_CAP = 3000  # patterns whose runs are looked up for a URL
 WORK_CAP = 1_000_000  # of the patterns tried: the characters of the longest piece times those of the URL, and
 _TRIED = 2000  # for each pattern,
@@ -41,6 +42,7 @@ class WildcardIndex:
         common = Counter(run for pattern, _ in ranked for run in _runs_of(pattern))
         same = {run: run for run in common}  # one string for equal ones
         self._patterns = ranked
+        self._characters = sum(len(pattern.text) for pattern, _ in ranked)
         self._kept: list[tuple[str, ...]] = []  # runs of each pattern
         self._filed: dict[str, list[int]] = {}  # run -> ranks
         for rank, (pattern, _) in enumerate(ranked):
@@ -74,7 +76,7 @@ class WildcardIndex:
 
     def _candidates(self, target: str) -> Sequence[int] | None:
         """Ranks of the patterns that may match, in their order; None: too many are filed under the URL's runs."""
-        if len(self._patterns) <= _FEW:
+        if len(self._patterns) <= _FEW and self._characters * len(target) <= _SHORT:
             return range(len(self._patterns))
         runs = self._runs_in(target)
         files = [self._filed[run] for run in runs & self._filed.keys()]

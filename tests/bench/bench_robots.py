@@ -1,13 +1,17 @@
 """Time to parse robots.txt of up to 500 KiB with thousands of wildcards, and to decide on a URL under each.
 
-Run: python -m tests.bench.bench_robots
+Run: python -m tests.bench.bench_robots [FOLDER], with a folder of real files, such as protego's tests/test_data.
 """
 
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
+
+from protego import Protego
 
 from crawler.robots.lines import ROBOTS_CAP_BYTES
 from crawler.robots.rules import DecisionReason, RobotsRules, explain
@@ -68,6 +72,23 @@ def _cell(text: bytes, rules: RobotsRules, url: str) -> str:
     return f"{took_us:.0f}{'!' if explain(text, 'farmwatch', url).why is DecisionReason.TOO_COSTLY else ' '}"
 
 
+def real(folder: Path) -> None:
+    """Decisions on a plain, a usual and a long URL by each file of a folder: the slowest, and what costs too much."""
+    files = [file for file in sorted(folder.iterdir()) if file.is_file()]
+    took_s, costly, other = [(0.0, "")], [], []
+    for file in files:
+        text = file.read_bytes()
+        rules, peer = RobotsRules(text, "farmwatch"), Protego.parse(text.decode("utf-8", "replace"))
+        for path in ("a-plain-page", URLS["usual"], URLS["words"]):
+            url = f"https://a.example/{path}"
+            took_s.append((min(cpu_s(partial(rules.allows, url)) for _ in range(3)), file.name))
+            costly += [file.name] if explain(text, "farmwatch", url).why is DecisionReason.TOO_COSTLY else []
+            other += [file.name] if peer.can_fetch(url, "farmwatch") is not rules.allows(url) else []
+    slowest_s, name = max(took_s)
+    print(f"{len(files):,} files, {len(took_s) - 1:,} decisions, at most {1e6 * slowest_s:.0f} µs ({name})")
+    print(f"too costly: {costly or 'none'}; decided otherwise by protego: {other or 'none'}")
+
+
 def main() -> None:
     """Microseconds of CPU of the fastest of the rounds; ! marks a URL that is forbidden because it costs too much."""
     print(f"{'file':34} {'rules':>6} {'KiB':>4} {'parse ms':>8} " + " ".join(f"{name:>10}" for name in URLS))
@@ -79,4 +100,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    real(Path(sys.argv[1])) if sys.argv[1:] else main()

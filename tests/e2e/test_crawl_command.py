@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,9 @@ import pytest
 
 from farmwatch.__main__ import run
 from farmwatch.demo.server import LoopbackWeb, Response
+from stream.opening import open_log
+from stream.schema.records import Page, decode
+from stream.schema.topics import PAGES
 from tests.support.runs.replay_process import Command
 from tests.support.waiting import wait_until
 
@@ -139,6 +144,49 @@ def test_a_crawl_does_what_the_dry_run_said(commands: Commands, web: LoopbackWeb
     assert before == len(made)  # the dry run made no request
     commands.crawl_to_the_end("--hits", "more.txt")
     assert first_of_each(starts(web, before)) == [each for each in planned(again) if each[0] in FARM[:2]]
+
+
+def test_preferences_are_counted_and_obeyed_on_request(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`rate` counts the sites that state one, in robots.txt or a header, also with a word that nobody has defined.
+
+    Nothing changes by that. With crawl.obey_preferences a no in robots.txt keeps a page from being asked for, and one
+    in a header its text from being kept.
+    """
+    text = {"Content-Type": "text/plain"}
+    said = {
+        "file.test": "User-agent: *\nContent-Usage: train-ai=n\n",
+        "odd.test": "User-agent: *\nContent-Signal: use=reference\n",
+    }
+    hosts = {
+        host: {f"/{n}": html(f"{host} {n}") for n in (1, 2)}
+        | {"/robots.txt": Response(headers=text, body=said.get(host, "").encode())}
+        for host in ("file.test", "odd.test", "header.test", "silent.test")
+    }
+    for n in (1, 2):
+        known = hosts["header.test"][f"/{n}"]
+        hosts["header.test"][f"/{n}"] = replace(known, headers={**known.headers, "Content-Usage": "train-ai=n"})
+    monkeypatch.chdir(tmp_path)
+    with LoopbackWeb(hosts) as web:
+        commands = Commands(tmp_path, f"sqlite:{tmp_path / 'log'}", web, capfd)
+        for n in (1, 2):
+            (tmp_path / f"{n}.txt").write_text("".join(f"http://{host}/{n}\n" for host in hosts))
+        commands.crawl_to_the_end("--hits", "1.txt")
+        assert {host for host, path in starts(web) if path == "/1"} == set(hosts)
+        assert [line["preferring"] for line in commands.json("rate")] == [3]
+        found = {site["site"]: site["preferences"] for site in commands.json("crawl", "frontier")}
+        assert found["odd.test"] == ["robots.txt:content-signal:use=reference"] and found["silent.test"] == []
+        commands.crawl_to_the_end("--hits", "2.txt", "--set", "crawl.obey_preferences=true")
+        assert {host for host, path in starts(web) if path == "/2"} == {"odd.test", "header.test", "silent.test"}
+    with closing(open_log(f"sqlite:{tmp_path / 'log'}")) as log:
+        read = (decode(Page, each.value or b"") for p in range(4) for each in log.read(PAGES, p))
+        pages = {page.url: page for page in read}
+    for host in ("file.test", "header.test"):
+        page = pages[f"http://{host}/2"]
+        assert (page.outcome, page.reason, page.body) == ("refused", "opt_out", b"")
+        assert page.opt_out[0].endswith("content-usage:train-ai=n")
+    assert pages["http://odd.test/2"].outcome == "fetched" and pages["http://header.test/1"].body
 
 
 def test_json_and_words_say_the_same(commands: Commands, web: LoopbackWeb) -> None:

@@ -1,10 +1,11 @@
-"""Processes that sign their requests, over real HTTP: what a site needs to verify them, and what their logs show.
+"""Crawls that sign, over real HTTP: what a site needs to verify them, and what the logs of their processes show.
 
 The site is an independent implementation of RFC 9421: it knows the request, and asks the operator's site for the keys.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -27,6 +29,7 @@ from crawler.signing.key_directory import PATH
 from crawler.signing.signing_key import make_key
 from stream.text.user_errors import Exit
 from tests.support.paths import ROOT
+from tests.support.web.forward_proxy import ForwardProxy
 from tests.support.web.loopback import Reply, Web, page
 from tests.support.web.signed import KEY_FORMS, shown_of, verified_directory, verified_request
 
@@ -64,14 +67,16 @@ def farmwatch(folder: Path, *arguments: str, code: str = _DEBUG + _RUN) -> subpr
 
 
 def crawl(
-    folder: Path, web: Web, key: str, hit: str = "1", code: str = _DEBUG + _RUN
+    folder: Path, web: Web, key: str, hit: str = "1", code: str = _DEBUG + _RUN, **more: str
 ) -> subprocess.CompletedProcess[bytes]:
     """A crawl of one page to its end, signed with a key."""
     (folder / "hits.txt").write_text(f"http://a.test/{hit}\n")
     settings = {
         "crawl.signature.key": key,
+        **{f"crawl.{name}": value for name, value in more.items()},
         "crawl.resolve_to": f'{{"*" = "{web.target}"}}',
         "crawl.delay_s": "0.05",
+        "crawl.retry_s": "0.05",
         "crawl.ask_tdmrep": "false",
         "crawl.use_sitemaps": "false",
         "metrics.port": "0",
@@ -137,6 +142,21 @@ def test_the_log_of_a_signing_crawl_does_not_show_its_key(tmp_path: Path, web: W
     bad = crawl(tmp_path, web, "visitor.pem", "2", _DEBUG + _BREAKS + _RUN)
     assert b"fetch_broke" in bad.stderr and b"RuntimeError: {'_sign'" in bad.stderr and "/2" not in web.paths("a.test")
     assert shown_of(key, good.stdout, good.stderr, bad.stdout, bad.stderr) == []
+
+
+def test_the_log_of_a_crawl_through_a_proxy_does_not_show_its_password(tmp_path: Path, web: Web) -> None:
+    """Neither where a tunnel is made nor where it is refused; through it the site gets the signed request."""
+    make_key(tmp_path / "visitor.pem")
+    password = "h@sh-of-many-words"
+    shown = (password, quote(password, safe=""), base64.b64encode(f"ann:{password}".encode()).decode())
+    for refuses, hit in ((0, "1"), (403, "2")):
+        with ForwardProxy(web.target, refuses) as proxy:
+            url = f"http://ann:{shown[1]}@127.0.0.1:{proxy.port}"
+            ran = crawl(tmp_path, web, "visitor.pem", hit, proxy=url)
+        said = (ran.stdout + ran.stderr).decode()
+        assert ran.returncode == Exit.OK and b"DEBUG:asyncio" in ran.stderr and not any(text in said for text in shown)
+        assert proxy.headers[0]["Proxy-Authorization"] == f"Basic {shown[2]}"
+        assert (f"/{hit}" in web.paths("a.test")) is (not refuses) and ("proxy_refused" in said) is bool(refuses)
 
 
 def _locked(key: Path) -> bytes:

@@ -15,6 +15,7 @@ from crawler.frontier.rows import Stop
 from crawler.robots.rules import RobotsRules
 from crawler.web.sitemaps import SitemapFile
 from scoring.sites.settings import TallySettings
+from stream.schema.vocabulary import FetchOutcome
 from stream.text.times import DAY_MS
 from tests.support.web.crawl_driver import hits_of
 from tests.support.web.frontier_site import Site, begun, fail, hits_at, status, with_hits
@@ -66,6 +67,32 @@ def test_a_site_of_the_slow_lane_is_read_within_its_term(asked_s: int, days: flo
     assert kinds[RequestKind.ROBOTS] <= sum(kinds.values()) // 4 + 1
     assert foreseen is not None and site.now <= foreseen.line.read_by <= began_ms + days * DAY_MS
     assert site.now >= began_ms + (foreseen.line.read_by - began_ms) / 1.2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        fail("connection"),
+        fail("timeout"),
+        status(404),
+        status(429, retry_after_s=0.0),
+        status(503, retry_after_s=5.0),
+        {"outcome": FetchOutcome.NO_PAGE, "reason": "challenge", "transient": True},
+        {"outcome": FetchOutcome.UNCHANGED, "status": 304},
+    ],
+    ids=["connection", "timeout", "404", "429", "503", "challenge", "304"],
+)
+def test_a_site_of_the_slow_lane_is_never_asked_sooner(answer: dict[str, object]) -> None:
+    """After no answer, an error with a shorter Retry-After, or a new hit, its delay is kept too."""
+    site = begun("1", "2", robots=b"User-agent: *\nCrawl-delay: 600\n")
+    starts = [site.now]
+    while not site.row.stopped and len(starts) < 8:
+        number = len(starts)
+        site.hits(*hits_at(f"later-{number}"))
+        site.now += 599_000 if number % 2 else 0
+        site.step(**answer)
+        starts.append(site.now)
+    assert len(starts) > 3 and min(later - earlier for earlier, later in pairwise(starts)) >= 600_000
 
 
 def test_disallowed_hits_are_refused_without_a_request() -> None:

@@ -92,6 +92,7 @@ def test_one_site_is_told_with_its_urls_in_order() -> None:
     [
         (b"User-agent: *\nDisallow: /\n", {}, "refused by robots.txt"),
         (b"", fail("dns_no_name"), "host unreachable"),
+        (b"", fail("proxy_refused"), "host unreachable"),
         (b"", fail("http_404", status=404, unreachable=False, transient=False), "pages gone or forbidden"),
         (b"", {"outcome": FetchOutcome.REFUSED, "reason": "content_type"}, "no HTML"),
         (b"", {"outcome": FetchOutcome.REFUSED, "reason": "opt_out"}, "opted out of mining"),

@@ -9,6 +9,7 @@ import pytest
 
 from crawler.robots.lines import ROBOTS_CAP_BYTES
 from crawler.robots.opt_outs import forbids_mining, opt_outs
+from crawler.robots.preferences import prefers_no
 from crawler.robots.rules import ROBOTS_REDIRECTS, RobotsRules
 from crawler.settings import CrawlSettings
 from crawler.signing.request_signer import EARLIER_S, VALID_S
@@ -74,3 +75,16 @@ def test_the_signals_are_those_of_the_code() -> None:
     for word in re.findall(r"`(\w+)`", PAGE.split("| signal | where | obeyed |")[1].split("\n")[2].split("|")[1]):
         signals = opt_outs({"x-robots-tag": word}, f"<meta name=robots content={word}>".encode(), "farmwatch")
         assert signals == [f"header:{word}", f"meta:{word}"] and forbids_mining(signals)
+
+
+@pytest.mark.parametrize("name", ["Content-Usage", "Content-Signal"])
+def test_the_preferences_are_those_of_the_code(name: str) -> None:
+    """Each no in the page's table is one in a header and in robots.txt, and the page's own line states one."""
+    (row,) = re.findall(rf"\| \[`{name}`\].*", PAGE)
+    _, said, where, *_ = row.split("|")
+    for word in re.findall(r"`(\S+=\S+)`", said):
+        assert prefers_no(opt_outs({name.lower(): word}, b"", "farmwatch"))
+        rules = RobotsRules(f"User-agent: *\n{name}: {word}\n".encode(), "farmwatch")
+        assert prefers_no(rules.preferences("https://a.example/"))
+    (line,) = re.findall(r"`([^`]+: [^`]+)`", where)
+    assert prefers_no(RobotsRules(f"User-agent: *\n{line}\n".encode(), "farmwatch").preferences("https://a.example/x"))

@@ -30,6 +30,7 @@ def stated(text: bytes, path: str = "/", agent: str = "farmwatch") -> list[str]:
     return [signal.removeprefix("robots.txt:content-") for signal in signals]
 
 
+@pytest.mark.parametrize("text", [AIPREF, AIPREF.replace(b": / ", b": ")], ids=["with paths", "of later drafts"])
 @pytest.mark.parametrize(
     ("path", "agent", "allowed", "words"),
     [
@@ -39,16 +40,17 @@ def stated(text: bytes, path: str = "/", agent: str = "farmwatch") -> list[str]:
         ("/never/test", "ExampleBot", True, ["usage:train-ai=y"]),
     ],
 )
-def test_the_example_of_the_aipref_draft(path: str, agent: str, allowed: bool, words: list[str]) -> None:
+def test_the_example_of_the_aipref_draft(text: bytes, path: str, agent: str, allowed: bool, words: list[str]) -> None:
     """The group for us and the longest path decide on crawling and on use, each by its own rules."""
-    assert RobotsRules(AIPREF, agent).allows(f"https://a.example{path}") is allowed
-    assert stated(AIPREF, path, agent) == words
-    assert explain(AIPREF, agent, f"https://a.example{path}").preferences == (f"robots.txt:content-{words[0]}",)
+    assert RobotsRules(text, agent).allows(f"https://a.example{path}") is allowed
+    assert stated(text, path, agent) == words
+    assert explain(text, agent, f"https://a.example{path}").preferences == (f"robots.txt:content-{words[0]}",)
 
 
 def test_the_example_of_content_signals() -> None:
     """All signals of the line are recorded, the yes too; a comment is none."""
     assert stated(SIGNALS) == ["signal:ai-train=no", "signal:search=yes", "signal:ai-input=no"]
+    assert stated(SIGNALS.replace(b"search=yes, ai-input=no", b"# search=yes")) == ["signal:ai-train=no"]
     assert stated(b"# Content-Signal: ai-train=no\n" + SIGNALS.replace(b"Content-S", b"# S")) == []
 
 

@@ -233,6 +233,14 @@ def test_a_rule_among_many_others_is_found(rules: list[tuple[bool, str, str]], p
     assert RobotsRules(text.encode(), "farmwatch").allows(url) is Protego.parse(text).can_fetch(url, "farmwatch")
 
 
+def test_a_small_file_of_an_honest_site_is_obeyed_for_long_urls() -> None:
+    """A score of patterns with long words forbids no long URL that has none of them, and one that has."""
+    text = _ALL + b"".join(b"Disallow: */customer/%02d/ReviewsOfProducts.aspx\n" % number for number in range(21))
+    rules, long = RobotsRules(text, "farmwatch"), "https://a.example/" + "customer/word/" * 140
+    assert len(long) < URL_CAP and rules.allows(long)
+    assert not rules.allows(f"{long}customer/07/ReviewsOfProducts.aspx")
+
+
 @pytest.mark.parametrize("count", [400, 10_000])
 def test_large_files_of_honest_sites_are_obeyed(count: int) -> None:
     """Ten thousand rules with wildcards, as of large shops, allow what no rule matches and disallow what one does."""
