@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from tests.support.front_door import Runner
 from tests.support.runs.live_rows import CONFIG, LIVE, METHOD, new_log, row
 from tests.support.web.console_browser import visited
 
-COUNTS = {"scored": 10, "pages": 10, "articles": 10, "epoch": "e"}
+COUNTS: dict[str, Any] = {"scored": 10, "pages": 10, "articles": 10, "epoch": "e"}
 SITES = [f"s{n}.example" for n in range(60)]  # half of them by a model, and of these half with ads
 LISTED = SITES[:20]
 
