@@ -175,6 +175,7 @@ class SiteLists:
 
     def _lines(self, rows: Sequence[SiteState], of_all: AllSites, labels: Mapping[str, SiteLabel]) -> list[ListedSite]:
         likely = of_all.likely.by_site
+        rows = rows if of_all.stated is None else [*map(of_all.stated.added_to, rows)]
         return lines_of(rows, self._log, self._config, self._clock(), likely, labels, of_all.operators)
 
     def _test(self, row: SiteState) -> Data | None:
