@@ -58,6 +58,12 @@ RESULTS_SCORED = gauge(
     "Search results of sites with a scored article, on which `results_share` rests.",
     ("run", "ruleset", "detector", "method", "part"),
 )
+CONTENT_FARM_SHARE = gauge(
+    "content_farm_share",
+    "Share of content farms among sites with scored articles: of those with both signs (point), and with those of which"
+    " one is unknown (at_most), with the interval of both (low, high).",
+    ("run", "ruleset", "detector", "method", "bound"),
+)
 SHARE_CHANGED = gauge(
     "share_changed",
     "1 where new sites have another share since a day of the last year: an alarm, false in at most 5% of years.",

@@ -21,7 +21,9 @@ from farmwatch.share.site_operators import (
 from farmwatch.share.template_groups import TemplateGroups, read_template_groups, read_verdicts
 from farmwatch.tables.columns import fields_of
 from replay.rows.site_table import SiteTable
+from replay.rows.stated_accounts import StatedAccounts
 from replay.runs.lookup import names_to_read
+from scoring.rates.farm_signs import FarmSigns
 from scoring.rates.split_rates import llm_probabilities
 from stream.log.contract import Clock, Log
 from stream.schema.records import SiteState
@@ -38,6 +40,8 @@ class AllSites(NamedTuple):
     likely: Likely
     operators: Mapping[str, SiteOperator]
     groups: Sequence[OperatorGroup]
+    signs: FarmSigns | None = None  # without sitemaps
+    stated: StatedAccounts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +110,12 @@ class Networks:
         return read_template_groups(self._log, names_to_read(self._log).templates)
 
     def _find_sites(self) -> AllSites:
-        rows: list[SiteState] = []
+        rows, stated = list[SiteState](), None
         if (topic := names_to_read(self._log).sites) in self._log.topics():
             table = SiteTable(self._log, topic)  # rows of their own would take three times the memory
             table.refresh()
-            rows = list(table.rows())
+            rows, stated = list(table.rows()), table.stated
         operators = find_site_operators(rows)
         groups = operator_groups({row.site: row.verdict for row in rows if row.site in operators}, operators)
-        return AllSites(Likely(llm_probabilities(rows, self._config.rate, self._clock())), operators, groups)
+        likely = Likely(llm_probabilities(rows, self._config.rate, self._clock()))
+        return AllSites(likely, operators, groups, FarmSigns.of(rows, {}), stated)

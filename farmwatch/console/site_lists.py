@@ -21,6 +21,7 @@ from farmwatch.console.site_filter import DECIDED, SORTS, STATES, SiteFilter, Si
 from farmwatch.explain.report import threshold_of
 from farmwatch.share.page_lines import PAGE_COLUMNS
 from farmwatch.share.review_labels import read_review
+from farmwatch.share.site_farm import SiteFarm
 from farmwatch.share.site_lines import LABELS, SITE_COLUMNS, ListedSite, SiteLabel, lines_of, site_fields, site_labels
 from farmwatch.share.words import share_columns
 from farmwatch.tables.columns import Column, fields_of
@@ -105,11 +106,15 @@ class SiteLists:
         groups = self._networks.template_groups()
         group = None if groups is None else groups.of(row.site)  # that it shares with most others
         template = None if group is None else {"id": group.template_id, "other_sites": len(group.sites) - 1}
-        line = self._lines([row], self._networks.all_sites(), self._labels())[0]
+        of_all, sitemaps = self._networks.all_sites(), self._model.sitemaps(row.site)
+        line = self._lines([row], of_all, self._labels())[0]
+        of_site = {} if sitemaps is None else {row.site: sitemaps}
+        farm = None if of_all.signs is None else SiteFarm.of(row, replace(of_all.signs, sitemaps=of_site))
         return {
             "site": site_fields(line),
             "called": line.called.words,
             "operator": line.operator.words,
+            "content_farm": farm and {**farm.fields(), "words": farm.words},
             "still_reads": self._model.rebuilding,
             "after": after,
             "pages": shown,
@@ -120,7 +125,7 @@ class SiteLists:
             "dated": sorted(dated, key=itemgetter("published", "page_id")),
             "warning": caveats(self._config, [row.detector])[row.detector],
             "template": template,
-            "sitemaps": msgspec.structs.asdict(sitemaps) if (sitemaps := self._model.sitemaps(row.site)) else None,
+            "sitemaps": None if sitemaps is None else msgspec.structs.asdict(sitemaps),
         }
 
     def pages(self, query: Query, limit: int = PAGES_SHOWN) -> Data:
@@ -170,6 +175,7 @@ class SiteLists:
 
     def _lines(self, rows: Sequence[SiteState], of_all: AllSites, labels: Mapping[str, SiteLabel]) -> list[ListedSite]:
         likely = of_all.likely.by_site
+        rows = rows if of_all.stated is None else [*map(of_all.stated.added_to, rows)]
         return lines_of(rows, self._log, self._config, self._clock(), likely, labels, of_all.operators)
 
     def _test(self, row: SiteState) -> Data | None:

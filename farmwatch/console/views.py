@@ -43,7 +43,7 @@ from filters.charsets import decode
 from filters.measure.page_measures import inflated
 from replay.live.live_run import find_rules
 from replay.runs.configured import tally_identity
-from scoring.estimate.definitions import RANKED_RESULTS, SITES
+from scoring.estimate.definitions import FARM, RANKED_RESULTS, SITES
 from scoring.rates.series import point_of
 from scoring.rates.split_rates import RateLine
 from stream.log.contract import Clock, Log, wall_ms
@@ -59,6 +59,7 @@ Data = dict[str, Any]
 _SPLITS = {
     SITES: ("source", "rank", "query-group", "week"),
     RANKED_RESULTS: ("week", "engine", "source", "query-group"),
+    FARM: ("",),
 }
 SPLITS = tuple((of, by) for of, splits in _SPLITS.items() for by in splits)
 POLITENESS = ("name", "contact", "delay_s", "domain_delay_s", "address_delay_s", "crawl_delay_cap_s")  # settings
@@ -121,8 +122,8 @@ class Console:
 
     def answer(self, query: Query) -> Data:
         """The share, as `farmwatch rate` says it, with its history."""
-        of = one_of(query, "of", (SITES, RANKED_RESULTS))
-        by = one_of(query, "by", _SPLITS[of] if of == RANKED_RESULTS else ("", *_SPLITS[of]))
+        of = one_of(query, "of", tuple(_SPLITS))
+        by = one_of(query, "by", ("", *_SPLITS[of]) if of == SITES else _SPLITS[of])
         (rate, history, marks), at = self._answer(by, of)
         warnings = caveats(self.config, (line.detector for line in rate.lines))
         columns = share_columns(warnings)
@@ -138,8 +139,8 @@ class Console:
             "waiting": rate.waiting,
             "history": history,
             "marks": marks,
-            "canaries": [] if by else self.jobs.soon(("canaries",), self._canaries),
-            "change": None if by else self.jobs.soon(("change",), self._change),
+            "canaries": [] if by or of != SITES else self.jobs.soon(("canaries",), self._canaries),
+            "change": None if by or of != SITES else self.jobs.soon(("change",), self._change),
         }
 
     def crawl(self, query: Query) -> Data:
@@ -233,7 +234,7 @@ class Console:
     def _answer(self, by: str, of: str = SITES) -> Found[tuple[CurrentRate, list[Data], list[Data]]]:
         def find() -> tuple[CurrentRate, list[Data], list[Data]]:
             rate = current_rate(self._log, self.config, self._clock(), by=by, of=of)
-            return rate, *(([], []) if by else self._history(rate))
+            return rate, *(([], []) if by or of != SITES else self._history(rate))
 
         every_s = _RATE_S if of == SITES else _SLOW_S  # all hits are read
         return self.jobs.found(("answer", of, by), "Finding the share", find, every_s)

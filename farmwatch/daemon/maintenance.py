@@ -122,6 +122,7 @@ def jobs_of_tally(
         PeriodicJob("heartbeat", HEARTBEAT_S, send_heartbeat, at_once=True),
         PeriodicJob("overview", GAUGES_S, share.update_gauges),
         PeriodicJob("results", GAUGES_S, share.update_result_gauges),
+        PeriodicJob("farms", GAUGES_S, share.update_farm_gauges),
         PeriodicJob("templates", GAUGES_S, share.update_template_gauges),
         PeriodicJob("status", STATUS_S, log_status),
         PeriodicJob("retention", RETENTION_S, retention.apply),

@@ -11,6 +11,7 @@ from datetime import timedelta
 import structlog
 
 from farmwatch import metrics as gauges
+from farmwatch.share.current_rate import read_sitemaps
 from farmwatch.share.rate_cache import LARGE, CachedRate, store_rate
 from farmwatch.share.rate_series import SeriesWriter
 from farmwatch.share.result_counts import read_results
@@ -20,7 +21,7 @@ from farmwatch.share.template_groups import read_template_groups
 from farmwatch.share.words import short_share
 from replay.rows.site_table import SiteTable, counts_of
 from replay.runs.run_rules import RunRules
-from scoring.estimate.definitions import OF_ROWS, RANKED_RESULTS, SITES
+from scoring.estimate.definitions import FARM, OF_ROWS, RANKED_RESULTS, SITES
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.canary_counts import recent_canaries
 from scoring.rates.cuts import Cut
@@ -123,6 +124,24 @@ class LiveShare:
                 for bound, share in (("low", part.low), ("point", part.share), ("high", part.high)):
                     if share is not None:
                         self.metrics.set(gauges.RESULTS_SHARE, share, **labels, bound=bound)
+
+    def update_farm_gauges(self) -> None:
+        """Set the gauges of the share of content farms. Raises BadRuleset."""
+        query = RateQuery(
+            settings=self.settings,
+            now_ms=int(self.clock() * 1000),
+            run=self.live.run.name,
+            review=self._review(),
+            definition=FARM,
+            sitemaps=read_sitemaps(self.log),
+        )
+        self.metrics.clear(gauges.CONTENT_FARM_SHARE)
+        for line in rate_lines(self._live_rows(), query):
+            labels = {"run": line.run, "ruleset": self.live.ruleset.name, "detector": line.detector}
+            ends = {"low": line.low, "point": line.share, "at_most": line.at_most, "high": line.high}
+            for bound, share in ends.items() if line.farms else ():
+                if share is not None:
+                    self.metrics.set(gauges.CONTENT_FARM_SHARE, share, **labels, method=line.method, bound=bound)
 
     def text_now(self) -> str:
         """The share in words, of all rows so far: another process may have told it already. Raises BadRuleset."""

@@ -9,8 +9,9 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from farmwatch.config.config import Config
-from farmwatch.share.current_rate import reasons_without_page
+from farmwatch.share.current_rate import read_sitemaps, reasons_without_page
 from farmwatch.share.review_labels import read_review
+from farmwatch.share.site_farm import SiteFarm
 from farmwatch.share.site_operators import UNLINKED, SiteOperator, find_site_operators
 from farmwatch.tables.columns import Column, columns_of, fields_of
 from replay.rows.site_table import read_sites
@@ -18,6 +19,7 @@ from replay.runs.lookup import find_run
 from scoring.errors import BadSiteNumbers, NoSiteTest
 from scoring.estimate.definitions import SITES
 from scoring.estimate.reviewed_share import Review
+from scoring.rates.farm_signs import FarmSigns
 from scoring.rates.site_rates import NEEDS_SCRIPT, is_hidden_by_script
 from scoring.rates.split_rates import llm_probabilities
 from scoring.rates.terms import counted_at, is_too_old
@@ -189,12 +191,25 @@ TURNS_SHOWN = (
 )
 
 
-def site_lines(log: Log, config: Config, run: str, now_ms: int, site: str = "") -> list[ListedSite]:
-    """The sites of a run (default: the live one), canaries included, by name, or the one. Raises NotFound."""
+def site_lines(log: Log, config: Config, run: str, now_ms: int) -> list[ListedSite]:
+    """The sites of a run (default: the live one), canaries included, by name. Raises NotFound."""
     rows = read_sites(log, run)
+    return _lines_among(rows, rows, log, config, run, now_ms)
+
+
+def one_site(log: Log, config: Config, run: str, now_ms: int, site: str) -> tuple[ListedSite, SiteFarm] | None:
+    """A site of a run, and whether it is a farm; None if it has no row. Raises NotFound."""
+    rows = read_sites(log, run)
+    lines = _lines_among([row for row in rows if row.site == site], rows, log, config, run, now_ms)
+    signs = FarmSigns.of(rows, read_sitemaps(log) if lines else {})
+    return next(((line, SiteFarm.of(line.row, signs)) for line in lines), None)
+
+
+def _lines_among(
+    shown: Sequence[SiteState], rows: Sequence[SiteState], log: Log, config: Config, run: str, now_ms: int
+) -> list[ListedSite]:
     labels, likely = site_labels(read_review(config.rate, now_ms)), llm_probabilities(rows, config.rate, now_ms)
-    shown, operators = [row for row in rows if site in ("", row.site)], find_site_operators(rows)
-    return lines_of(shown, log, config, now_ms, likely, labels, operators, run)
+    return lines_of(shown, log, config, now_ms, likely, labels, find_site_operators(rows), run)
 
 
 def state_of(verdict: str, scored: int) -> str:

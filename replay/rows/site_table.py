@@ -39,7 +39,7 @@ class SiteTable:
         self._partitions: dict[int, SiteColumns] = {}
         self._ends: list[int] = []
         self._forgotten = Forgotten(log)
-        self._stated = StatedAccounts(log)
+        self.stated = StatedAccounts(log)
 
     @property
     def ends(self) -> list[int]:
@@ -53,7 +53,7 @@ class SiteTable:
         ends = self._log.end(self._topic)
         if self._forgotten.refresh():
             self._ends = []  # rows of forgotten hosts are no longer read
-        restated = self._stated.refresh()
+        restated = self.stated.refresh()
         before = self._ends or [0] * len(ends)
         spans = {
             place: span
@@ -84,7 +84,7 @@ class SiteTable:
             for place in some:
                 rows = packed.pop(place)
                 self._partitions[place] = SiteColumns(
-                    self._stated.added_to(decode(SiteState, rows[key])) for key in sorted(rows)
+                    self.stated.added_to(decode(SiteState, rows[key])) for key in sorted(rows)
                 )
         self._ends = ends
 

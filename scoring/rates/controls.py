@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from scoring.estimate.intervals import PLACES
-from stream.schema.control_sites import is_control_site
+from stream.schema.control_sites import is_control_site, real_host
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import SiteClass
 
@@ -67,8 +67,14 @@ def archived(rows: Iterable[SiteState]) -> list[SiteState]:
 
 
 def control_cells(rows: Iterable[SiteState]) -> Counter[tuple[int, int]]:
-    """Sites by their numbers of scored and of flagged control pages."""
-    return Counter((row.control_scored, row.control_flagged) for row in rows if row.control_scored)
+    """Sites by their numbers of scored and of flagged control pages; a host and its archive are one site."""
+    hosts: dict[str | int, tuple[int, int]] = {}
+    for number, row in enumerate(rows):
+        if row.control_scored:
+            host = real_host(row.site) or number  # an audit drops the names
+            scored, flagged = hosts.get(host, (0, 0))
+            hosts[host] = scored + row.control_scored, flagged + row.control_flagged
+    return Counter(hosts.values())
 
 
 def count_controls(rows: Sequence[SiteState]) -> ControlCounts | None:

@@ -62,7 +62,7 @@ def served(site: str, texts: list[list[str]]) -> dict[str, Response]:
 
 
 def test_farms_of_a_crawled_web_are_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Sitemaps, ads and affiliate links that the crawl met decide; `rate --of farm` counts the same sites."""
+    """Sitemaps, ads and affiliate links that the crawl met decide; `rate --of farm` and `site` say the same."""
     texts = LLM * 2
     web = {
         site: served(site, texts[PAGES * n : PAGES * (n + 1)] if n < 4 else HUMAN[PAGES * (n - 4) : PAGES * (n - 3)])
@@ -91,9 +91,15 @@ def test_farms_of_a_crawled_web_are_told(tmp_path: Path, capfd: pytest.CaptureFi
         capfd.readouterr()
         assert run(["rate", "--of", "farm", "--json", *options]) == 0
         (line,) = map(json.loads, capfd.readouterr().out.splitlines())
+        of_sites = {}
+        for site in WEB:
+            assert run(["site", site, "--json", *options]) == 0
+            of_sites[site] = json.loads(capfd.readouterr().out)["content_farm"]
     assert {row.articles for row in rows.values()} == {PAGES}
     found = {site: (signs.mass(row), signs.monetised(row), signs.farm(row)) for site, row in rows.items()}
     assert found == {site: expected for site, (*_, expected) in WEB.items()}
+    told = {site: (of["mass"], of["monetised"], of["farm"]) for site, of in of_sites.items()}
+    assert told == found
     flagged = {score.text_digest: score.p_llm or 0 for score in outcome.scores.values() if score.flag}
     surest: dict[str, list[tuple[float, str]]] = {}
     for page in outcome.verdicts.values():

@@ -45,6 +45,7 @@ from tests.support.web.search_engines import SEARXNG, Engine, says
 PACE = Durations(faster=20_000)  # windows are a few scrapes
 _PATIENCE_S = 120
 _CANARY_PAGES = 13  # per site: fewer get no verdict
+_ADS = b"<script src='https://securepubads.g.doubleclick.net/tag/js/gpt.js'></script>"
 
 
 @dataclass
@@ -97,14 +98,14 @@ def canary_file(folder: Path, *, swapped: bool = False) -> Path:
 
 
 def dated_2021(site: Mapping[str, Response]) -> Mapping[str, Response]:
-    """A site whose articles were published and last changed in 2021: control pages."""
+    """A site with ads whose articles were published and last changed in 2021: control pages."""
     said = re.compile(rb'(<meta property="article:)published_time(" content=")[^"]+(">)')
     both = rb"\1published_time\g<2>2021-05-04\3\1modified_time\g<2>2021-05-04\3"
 
     class Dated(dict[str, Response]):
         def __missing__(self, path: str) -> Response:
             answer = site[path]
-            return replace(answer, body=said.sub(both, answer.body))
+            return replace(answer, body=said.sub(both, answer.body).replace(b"</head>", _ADS + b"</head>"))
 
     return Dated()
 
@@ -198,6 +199,7 @@ def real_run(folder: Path) -> Iterator[RealRun]:
             os.kill(farm.roles()["tally"], signal.SIGKILL)
             run.until("farmwatch_role_restarts_total > 0")
             run.until("farmwatch_detectors_gap")
+            run.until("farmwatch_content_farm_share")
         run.until('farmwatch_share{bound="point",source!="all"}')
         run.until('farmwatch_canary_share{kind="site_tpr"}')
         run.until('farmwatch_control_share{bound="low"}')

@@ -17,7 +17,8 @@ from farmwatch.config.opening import opened
 from farmwatch.crawl.orders import NotVisited
 from farmwatch.share.page_lines import PAGE_COLUMNS, page_lines
 from farmwatch.share.signal_words import signal_words
-from farmwatch.share.site_lines import ListedSite, site_fields, site_lines, verdict_words
+from farmwatch.share.site_farm import SiteFarm
+from farmwatch.share.site_lines import ListedSite, one_site, site_fields, verdict_words
 from farmwatch.tables.columns import fields_of
 from farmwatch.tables.listing import Listing
 from farmwatch.terminal.messages import put, put_json, put_wrapped
@@ -46,7 +47,7 @@ def site(
     now_ms = int(time.time() * 1000)
     crawled = None
     with opened(config) as log:
-        line = next(iter(site_lines(log, config, run, now_ms, name)), None)
+        line, farm = one_site(log, config, run, now_ms, name) or (None, None)
         with suppress(NotFound):
             crawled = read_site(log, config, name, now_ms, 0) if config.log.url.startswith("sqlite:") else None
         pages = list(page_lines(log, config, run, name))
@@ -57,13 +58,14 @@ def site(
         put_json(
             {
                 **(site_fields(line) if line is not None else {"site": name}),
+                "content_farm": farm and farm.fields(),
                 "crawl": msgspec.to_builtins(crawled),
                 "not_visited": not_visited,
                 "pages_listed": [fields_of(PAGE_COLUMNS, page) for page in pages],
             }
         )
         return Exit.OK
-    for text in _in_words(name, line):
+    for text in _in_words(name, line, farm):
         put_wrapped(one_line(text), "  ")
     if not_visited:
         put_wrapped(one_line(f"  {not_visited}"), "    ")
@@ -76,7 +78,7 @@ def site(
     return Exit.OK
 
 
-def _in_words(name: str, line: ListedSite | None) -> Iterator[str]:
+def _in_words(name: str, line: ListedSite | None, farm: SiteFarm | None) -> Iterator[str]:
     if line is None:
         yield f"{name}: no verdict yet"
         return
@@ -99,6 +101,8 @@ def _in_words(name: str, line: ListedSite | None) -> Iterator[str]:
     yield f"  {counted(row.pages, 'page')}, {counted(row.articles, 'article')}{through}{drops}"
     if row.signals:
         yield f"  signals, by pages: {signal_words(row.signals, row.signals)}"
+    if farm is not None:
+        yield f"  content farm: {farm.words}"
     if said := line.operator.words:
         yield f"  operator: {'; '.join(said)}"
     if line.no_page:

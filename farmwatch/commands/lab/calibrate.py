@@ -30,10 +30,11 @@ from scoring.calibration.threshold import FLAGS_PLACES
 from scoring.calibration.threshold import calibrate as choose
 from scoring.detectors.registry import base_of, detector_identities, load_detectors, refuse_bad_identity
 from scoring.detectors.settings import ScoreSettings
-from scoring.errors import BadIdentity, CalibrationRefused, MissingModel, PoisonText
+from scoring.errors import BadIdentity, CalibrationRefused, MissingModel, NoSiteTest, PoisonText
 from scoring.interface import Detector, TextScore, name_of
 from scoring.rates.canary import truth_of
 from scoring.rates.controls import ControlCounts
+from scoring.sites.sprt import params_for
 from scoring.thresholds.threshold_set import ThresholdSet, valid_name, write_thresholds
 from stream.log.contract import Log
 from stream.schema.control import Control
@@ -299,3 +300,16 @@ def _put_report(report: CalibrationReport, files: Sequence[Path]) -> None:
     put("to use it, in farmwatch.toml:")
     put("[score.thresholds]")
     put(f"{kind} = {json_text.dumps(str(files[0].absolute()), ensure_ascii=False)}")
+    if report.thresholds.site_test is None and not _has_site_test(report.identity):
+        put("its scores judge sites only with numbers of the site test:")
+        put("[tally.sprt]")
+        put("p0 = …  # share of pages flagged, that hardly a human site exceeds")
+        put("p1 = …  # that hardly an LLM site falls below")
+
+
+def _has_site_test(identity: str) -> bool:
+    try:
+        params_for(identity)
+    except NoSiteTest:
+        return False
+    return True

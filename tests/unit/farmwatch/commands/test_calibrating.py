@@ -66,7 +66,15 @@ def test_writes_a_set_that_scoring_takes(farmwatch: Runner, labels: Path, tmp_pa
     assert made.llm_below and 0.8 < made.threshold < 1.0 and made.site_test is not None
     assert report["identity"] == f"{BASE}/{made.tag}" and report["identity"] in ran.out
     assert report["thresholds"]["threshold"] == made.threshold
-    assert f'binoculars = "{tmp_path}/made/here/mine.json"' in ran.out
+    assert f'binoculars = "{tmp_path}/made/here/mine.json"' in ran.out and "[tally.sprt]" not in ran.out
+
+
+def test_a_set_without_a_site_test_asks_for_its_numbers(farmwatch: Runner, tmp_path: Path) -> None:
+    """Without them TALLY refuses a pair's own threshold; a detector that has a test by default needs none."""
+    for detector, asks in ((IDENTITY, True), ("other/1", False)):
+        lines = [{**row, "detector": detector} for row in rows(sites=False)]
+        ran = run(farmwatch, jsonl(tmp_path / "labels.jsonl", lines), "--name", "mine", "--force")
+        assert (ran.code, "[tally.sprt]" in ran.out) == (0, asks)
 
 
 def test_json_is_the_report(farmwatch: Runner, labels: Path) -> None:

@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 
 from farmwatch.share.site_operators import SiteOperator, find_site_operators, operator_groups
+from farmwatch.share.topic_records import topic_records
 from scoring.rates.canary import CanaryName
+from stream.log.contract import Output, partition_of
 from stream.opening import open_log
-from stream.schema.records import SiteState
+from stream.schema.records import AdsTxt, SiteState, encode
+from stream.schema.topics import ADS_TXT
 from stream.text.user_errors import Exit
 from tests.support.front_door import Runner
-from tests.support.logs.shared_accounts import ADSENSE, GTM, ROWS, UA, fill
+from tests.support.logs.shared_accounts import ADSENSE, GTM, PARTITIONS, ROWS, UA, fill
 from tests.support.web.console_browser import Answer, Browser, browse
 
 STATES = [
@@ -111,3 +114,32 @@ def test_the_console_shows_them(farmwatch: Runner, url: str, tmp_path: Path) -> 
     assert '<a href="/networks?operator=a.net">a.net, 4 sites' in site.text
     assert "possibly also y.co.uk" in possible.text
     assert {row["site"]: row["operator"] for row in sites.json["sites"]}["shop.b.com"] == "a.net"
+
+
+def test_what_ads_txt_states_is_evidence_everywhere(farmwatch: Runner, url: str, tmp_path: Path) -> None:
+    """The owner's own site is of the operator too; lists, `site` and the console name the ids until it is forgotten."""
+    owner = "ads-txt:owner:x.org"
+    with closing(open_log(url)) as log:
+        for site in ("one.d.org", "alone.org"):
+            stated = AdsTxt(id=site, site=site, owner_domain="x.org")
+            log.append([Output(ADS_TXT, partition_of(site, PARTITIONS), site.encode(), encode(stated))])
+    rows = {line["site"]: line for line in farmwatch("sites", "--json", "--log", url).lines}
+    operator = {site for site, row in rows.items() if row["operator"] == "alone.org"}
+    assert operator == {"alone.org", "one.d.org", "two.d.org", "x.org"}
+    assert rows["x.org"]["operator_ids"] == [owner] and rows["alone.org"]["signals"][owner] == 0
+
+    async def visit(browser: Browser) -> list[Answer]:
+        return [await browser.get(path) for path in ("/sites.json", "/site?site=alone.org")]
+
+    sites, page = browse(url, tmp_path, visit)
+    assert {row["site"]: row["signals"] for row in sites.json["sites"]} == {
+        site: row["signals"] for site, row in rows.items()
+    }
+    said = " ".join(farmwatch("site", "alone.org", "--log", url).out.split())
+    for text in ("analytics google (99999); ads-txt owner (x.org)", f"alone.org, 4 sites, by {owner}"):
+        assert text in said and text in page.text.replace("</a>", "")
+    assert farmwatch("crawl", "forget", "alone.org", "--yes", "--log", url).code == Exit.OK
+    rows = {line["site"]: line for line in farmwatch("sites", "--json", "--log", url).lines}
+    assert rows["x.org"]["operator_sites"] == 3 and "alone.org" not in rows
+    with closing(open_log(url)) as log:
+        assert [row.site for row in topic_records(log, AdsTxt, ADS_TXT)] == ["one.d.org"]

@@ -11,7 +11,7 @@ from scoring.estimate.fit import WIDE, KnownSites
 from scoring.estimate.mixture import estimate_share
 from scoring.rates.canary_counts import canary_summary
 from scoring.rates.certain_sites import certain_llm_sites
-from scoring.rates.controls import ControlCounts, count_controls, count_declared
+from scoring.rates.controls import ControlCounts, control_cells, count_controls, count_declared
 from scoring.rates.published import CONTROLS, QUARTER, published_lines
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateQuery, llm_probabilities, rate_lines
@@ -103,6 +103,13 @@ def test_a_site_that_backdates_its_pages_does_not_become_human() -> None:
     assert likely["b0.com"] == likely["l0.com"] > 0.5
     listed = certain_llm_sites(rows, RateSettings(), 0, 0.4).sites
     assert listed.keys() == {of.site for of in [*honest, *backdated]}
+
+
+def test_a_host_and_its_archive_are_one_control_site() -> None:
+    """Their pages are by the same people: two sites would count as two draws."""
+    rows = [row("a.com", 9, 1, (4, 1)), row(control_site("a.com"), 8, 2, (8, 2)), row("b.com", 9, 0, (4, 1))]
+    assert control_cells(rows) == {(12, 3): 1, (4, 1): 1}
+    assert control_cells([row("", 9, 0, (4, 1))] * 2) == {(4, 1): 2}, "rows without names are of different sites"
 
 
 def test_control_sites_of_archives_are_known_and_in_no_share() -> None:
