@@ -45,6 +45,7 @@ from farmwatch.audit.scope import (
 )
 from farmwatch.config.config import Config
 from replay.rows.dead_letters import Settlements
+from replay.rows.stated_accounts import StatedAccounts
 from scoring.estimate.reviewed_share import Review
 from scoring.stages.site_pages import JudgedPage
 from scoring.stages.site_tally import term_key
@@ -69,7 +70,9 @@ def audit(
     config = config or Config()
     scope = find_scope(log, Control(log), run)
     report = AuditReport({name: AuditStep(name) for name in scope.steps})
-    methods, rates, settlements = Methods(scope.run, config), RateRows(), Settlements(log)
+    stated = StatedAccounts(log)
+    stated.refresh()
+    methods, rates, settlements = Methods(scope.run, config), RateRows(stated), Settlements(log)
     for partition in range(log.topics()[HITS]):
         reader = PartitionReader(log, partition, report, scope, settlements, clock())
         _Partition(log, reader, report, scope, methods, rates).audit()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from farmwatch.share.words import short_judged, short_share
 from replay.rows.site_table import slim
+from replay.rows.stated_accounts import StatedAccounts
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
@@ -163,15 +164,16 @@ def _share(line: RateLine | None) -> str:
 class RateRows:
     """Collects stored and recomputed rows, without the fields of which no share depends, to save memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, stated: StatedAccounts) -> None:
+        self._stated = stated
         self._rows: list[SiteState] = []
         self._recomputed: list[SiteState] = []
         self._taken: Counter[tuple[str, str, str]] = Counter()
 
     def add(self, row: SiteState | None, recomputed: SiteState | None) -> None:
         """Add the stored row of a site (None = no row) and the recomputed row (None = no evidence)."""
-        stored = row and slim(row)
-        made = recomputed and slim(recomputed)
+        stored = row and slim(self._stated.added_to(row))
+        made = recomputed and slim(self._stated.added_to(recomputed))
         if stored is not None:
             self._rows.append(stored)
         if made is not None:

@@ -242,5 +242,6 @@ def one_of(query: Query, name: str, allowed: tuple[str, ...]) -> str:
     """The value of a field of the address, the first of these without one. Raises UsageError."""
     value = query.get(name, allowed[0])
     if value not in allowed:
-        raise UsageError(f"{name}={value[:40]!r}: one of {', '.join(filter(None, allowed))}")
+        words = ", ".join(filter(None, allowed))
+        raise UsageError(f"{name}={value[:40]!r}: {f'one of {words}' if words else 'leave it out'}")
     return value

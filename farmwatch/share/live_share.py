@@ -19,7 +19,7 @@ from farmwatch.share.review_labels import read_review
 from farmwatch.share.second_opinions import second_opinions
 from farmwatch.share.template_groups import read_template_groups
 from farmwatch.share.words import short_share
-from replay.rows.site_table import SiteTable, counts_of
+from replay.rows.site_table import SiteTable, counts_of, ends_of
 from replay.runs.run_rules import RunRules
 from scoring.estimate.definitions import FARM, OF_ROWS, RANKED_RESULTS, SITES
 from scoring.estimate.reviewed_share import Review
@@ -145,7 +145,7 @@ class LiveShare:
 
     def text_now(self) -> str:
         """The share in words, of all rows so far: another process may have told it already. Raises BadRuleset."""
-        if self.log.end(self.live.names.sites) != self._table.ends:
+        if ends_of(self.log, self.live.names.sites) != self._table.ends:
             self.update_gauges()
         return self.text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from replay.rows.site_table import Counts
+from replay.rows.site_table import Counts, ends_of
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine
 from stream.log.contract import Log, Output
@@ -21,7 +21,7 @@ class CachedRate(msgspec.Struct, frozen=True):
 
     at: int  # ms
     until: int  # ms; a running TALLY process replaces it before
-    ends: list[int]  # end offsets of the topic of rows: the result is exact while they are the same
+    ends: list[int]  # as `ends_of` its topic: the result is exact while they are the same
     settings: RateSettings
     lines: list[RateLine]
     counts: Counts
@@ -48,7 +48,7 @@ def read_cached_rate(log: Log, topic: str, settings: RateSettings, now_ms: int, 
         rate = msgspec.json.decode(read(RateAnswer, newest).rates, type=CachedRate)
     except (BadRecord, msgspec.MsgspecError):  # written by another version of farmwatch
         return None
-    is_valid = now_ms <= rate.until or rate.ends == list(log.end(topic))
+    is_valid = now_ms <= rate.until or rate.ends == ends_of(log, topic)
     return rate if is_valid and rate.settings == settings else None
 
 

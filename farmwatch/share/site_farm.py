@@ -34,7 +34,8 @@ class SiteFarm(NamedTuple):
         """It in a line."""
         urls = "" if self.article_urls is None else f" ({counted(self.article_urls, 'article URL')})"
         signs = f"in mass: {_SAID[self.mass]}{urls}, monetised: {_SAID[self.monetised]}"
-        return f"{_SAID[self.farm]}, if a language model writes it; {signs}"
+        condition = "" if self.farm is False else ", if a language model writes it"
+        return f"{_SAID[self.farm]}{condition}; {signs}"
 
     def fields(self) -> dict[str, bool | int | None]:
         """It as JSON."""

@@ -24,6 +24,7 @@ from stream.log.errors import BadRecord
 from stream.processing.topic_reader import report, rows_of
 from stream.schema.forgotten import Forgotten
 from stream.schema.records import SiteState, decode
+from stream.schema.topics import ADS_TXT
 
 _AT_ONCE = 20_000  # records of several partitions that are read together: all their rows are held once
 _DIGEST_SHOWN = 8  # hexadecimal digits: enough to distinguish the rulesets of one log
@@ -39,11 +40,13 @@ class SiteTable:
         self._partitions: dict[int, SiteColumns] = {}
         self._ends: list[int] = []
         self._forgotten = Forgotten(log)
+        self._restated: set[int] = set()  # partitions whose sites state other accounts than their rows here have
         self.stated = StatedAccounts(log)
 
     @property
     def ends(self) -> list[int]:
-        return list(self._ends)
+        """Where it has read to, as `ends_of`."""
+        return [*self._ends, *self.stated.ends]
 
     def __len__(self) -> int:
         return sum(map(len, self._partitions.values()))
@@ -53,12 +56,12 @@ class SiteTable:
         ends = self._log.end(self._topic)
         if self._forgotten.refresh():
             self._ends = []  # rows of forgotten hosts are no longer read
-        restated = self.stated.refresh()
+        self._restated |= self.stated.refresh()
         before = self._ends or [0] * len(ends)
         spans = {
             place: span
             for place, span in enumerate(zip(self._log.beginning(self._topic), ends, strict=True))
-            if span[1] != before[place] or place in restated
+            if span[1] != before[place] or place in self._restated
         }
 
         def report_new(message: Message, error: BadRecord) -> None:
@@ -86,7 +89,7 @@ class SiteTable:
                 self._partitions[place] = SiteColumns(
                     self.stated.added_to(decode(SiteState, rows[key])) for key in sorted(rows)
                 )
-        self._ends = ends
+        self._ends, self._restated = ends, set()
 
     def rows(self) -> Iterator[SiteState]:
         """All rows, sorted by site: views that read like `SiteState`."""
@@ -120,6 +123,11 @@ def compared_row(row: SiteState) -> SiteState:
     """The row with the compared fields only, and counts that fit each other."""
     counts = {"articles": min(row.articles, row.pages), "flagged": min(row.flagged, row.scored)}
     return msgspec.structs.replace(slim(row), **counts)
+
+
+def ends_of(log: Log, topic: str) -> list[int]:
+    """End offsets of what the rows of a topic are read from: they change while these do."""
+    return [*log.end(topic), *(log.end(ADS_TXT) if ADS_TXT in log.topics() else ())]
 
 
 def read_rows(log: Log, topic: str) -> list[SiteState]:

@@ -16,7 +16,7 @@ class StatedAccounts:
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._ends: list[int] = []
+        self.ends: list[int] = []  # of the topic; none while the log has no such topic
         self._signals: dict[bytes, tuple[str, ...]] = {}
 
     def refresh(self) -> set[int]:
@@ -24,18 +24,19 @@ class StatedAccounts:
         if ADS_TXT not in self._log.topics():
             return set()
         ends = self._log.end(ADS_TXT)
-        spans = zip(self._log.beginning(ADS_TXT), ends, self._ends or [0] * len(ends), strict=True)
+        spans = zip(self._log.beginning(ADS_TXT), ends, self.ends or [0] * len(ends), strict=True)
         unread = {At(ADS_TXT, place): (first, end) for place, (first, end, old) in enumerate(spans) if end != old}
         for message, stated in rows_of(AdsTxt, self._log.read_all(unread) if unread else ()):
             self._signals[message.key] = () if stated is None else _signals_of(stated)
-        self._ends = ends
+        self.ends = ends
         return {at.partition for at in unread}
 
     def added_to(self, row: SiteState) -> SiteState:
-        """The row with these signals too: an account that is on some of its pages is one that it has."""
+        """The row, with that of its former term, with these signals too: an account on some of its pages keeps them."""
         if not self._signals or not (stated := self._signals.get(row.site.encode())):
             return row
-        return replace(row, signals=dict(sorted({**dict.fromkeys(stated, 0), **row.signals}.items())))
+        signals = dict(sorted({**dict.fromkeys(stated, 0), **row.signals}.items()))
+        return replace(row, signals=signals, former=row.former and self.added_to(row.former))
 
 
 def _signals_of(stated: AdsTxt) -> tuple[str, ...]:

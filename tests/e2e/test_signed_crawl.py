@@ -76,6 +76,8 @@ def crawl(
         **{f"crawl.{name}": value for name, value in more.items()},
         "crawl.resolve_to": f'{{"*" = "{web.target}"}}',
         "crawl.delay_s": "0.05",
+        "crawl.domain_delay_s": "0",
+        "crawl.address_delay_s": "0",
         "crawl.retry_s": "0.05",
         "crawl.ask_tdmrep": "false",
         "crawl.use_sitemaps": "false",

@@ -52,8 +52,14 @@ def served(site: str, texts: list[list[str]]) -> dict[str, Response]:
     return pages
 
 
-@pytest.mark.parametrize("is_on", [True, False], ids=["on", "by-default"])
-@pytest.mark.parametrize("kind", ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
+@pytest.mark.parametrize(
+    ("kind", "is_on"),
+    [
+        pytest.param("embedded", True, id="embedded"),
+        pytest.param("kafka", True, id="kafka", marks=pytest.mark.kafka),
+        pytest.param("embedded", False, id="by-default"),
+    ],
+)
 def test_sites_that_state_an_owner_or_an_account_are_of_one_operator(
     tmp_path: Path, kind: str, is_on: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:

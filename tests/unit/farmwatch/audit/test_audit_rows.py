@@ -18,16 +18,18 @@ from farmwatch.audit.report import AuditReport
 from farmwatch.audit.scope import TALLIED
 from farmwatch.share.words import short_judged
 from filters.rules.ruleset import load_ruleset
+from replay.rows.site_table import read_sites
 from scoring.rates.canary import CanaryName
 from scoring.rates.direct_share import DirectShare
 from scoring.rates.site_rates import EstimateLine, site_rate
+from scoring.rates.split_rates import RateQuery, rate_lines
 from scoring.stages.site_tally import SPARE_TEXTS
 from scoring.stages.tally import TallyStage
 from stream.log.contract import Output, partition_of
 from stream.processing.stage import BY_REPLAY
-from stream.schema.records import Hit, Record, Score, SiteState, Verdict, decode, encode
+from stream.schema.records import AdsTxt, Hit, Record, Score, SiteState, Verdict, decode, encode
 from stream.schema.runs import RunStatus
-from stream.schema.topics import FEATURES, HITS, SCORES, SITES, VERDICTS
+from stream.schema.topics import ADS_TXT, FEATURES, HITS, SCORES, SITES, VERDICTS
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Runner
 from tests.support.logs.tallied_log import (
@@ -207,6 +209,20 @@ def test_a_row_that_was_removed_is_broken_and_counts_in_the_recomputed_rate(worl
     assert named(report) == {site: "no row"}
     (rate,) = report.rates
     assert rate.text.startswith(f"share recomputed from the log: {SHARE}; {judged(3)}; the stored rows give 8.7% (")
+
+
+def test_the_recomputed_rate_has_the_operators_that_ads_txt_states(world: CutoverWorld) -> None:
+    """Its interval is that of `farmwatch rate`, and another than that of sites of different owners."""
+    (apart,) = look(world).rates
+    for number in range(LLM_SITES):
+        site = site_name(number)
+        stated = AdsTxt(id=site, site=site, owner_domain="owner.example")
+        world.log.append([Output(ADS_TXT, partition_of(site, PARTITIONS), site.encode(), encode(stated))])
+    (rate,) = look(world).rates
+    (line,) = rate_lines(read_sites(world.log), RateQuery(now_ms=int(time.time() * 1000)))
+    assert apart.recomputed and rate.ok and rate.recomputed
+    assert (rate.recomputed.low, rate.recomputed.high) == (line.low, line.high)
+    assert (line.low, line.high) != (apart.recomputed.low, apart.recomputed.high)
 
 
 def test_a_superseded_score_is_no_loss(world: CutoverWorld) -> None:

@@ -187,13 +187,18 @@ def test_a_field_that_an_address_does_not_have_is_named(finished: str, tmp_path:
 
 def test_a_field_with_another_value_is_refused(finished: str, tmp_path: Path) -> None:
     """Where a number or one of some words is wanted, the field and its value are named."""
-    wrong = {"/sites": {"least": "abc"}, "/label": {"of": "all"}, "/letters": {"settled": "-1"}}
+    wrong = {
+        "/sites": {"least": "abc"},
+        "/answer": {"by": "week", "of": "farm"},
+        "/label": {"of": "all"},
+        "/letters": {"settled": "-1"},
+    }
 
     async def visit(browser: Browser) -> dict[str, Answer]:
         return {path: await browser.get(f"{path}.json", query) for path, query in wrong.items()}
 
     for path, answer in browse(finished, tmp_path, visit).items():
-        ((name, value),) = wrong[path].items()
+        name, value = next(iter(wrong[path].items()))
         assert answer.status == 400 and answer.json["error"].startswith(f"{name}={value!r}")
 
 

@@ -14,14 +14,14 @@ from farmwatch.share import rate_cache
 from farmwatch.share.live_share import LiveShare
 from farmwatch.share.rate_cache import read_cached_rate, store_rate
 from farmwatch.share.rate_series import read_points
-from replay.rows.site_table import read_rows
+from replay.rows.site_table import ends_of, read_rows
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateQuery, rate_lines
 from stream.log.contract import Log, Output
 from stream.opening import open_log
 from stream.processing.metrics import Metrics
-from stream.schema.records import ANSWER_KEY, RatePoint, encode
-from stream.schema.topics import RATES, SITES, all_topics
+from stream.schema.records import ANSWER_KEY, AdsTxt, RatePoint, encode
+from stream.schema.topics import ADS_TXT, RATES, SITES, all_topics
 from tests.support.front_door import Runner
 from tests.support.runs.live_rows import CONFIG, LIVE, METHOD, row
 from tests.support.sizes import LONG
@@ -101,6 +101,11 @@ def test_a_cached_rate_is_used_while_it_is_new_or_exact(log: Log) -> None:
     assert read_cached_rate(log, SITES, CONFIG.rate, now_ms) is None
     store_rate(log, SITES, answer, "")
     assert read_cached_rate(log, SITES, CONFIG.rate, now_ms) == answer
+    store_rate(log, SITES, msgspec.structs.replace(answer, ends=ends_of(log, SITES), until=now_ms - 1), "")
+    assert read_cached_rate(log, SITES, CONFIG.rate, now_ms) is not None
+    stated = AdsTxt(id="a", site="a", owner_domain="owner.example")  # it links sites to an operator
+    log.append([Output(ADS_TXT, 0, b"a", encode(stated))])
+    assert read_cached_rate(log, SITES, CONFIG.rate, now_ms) is None
     key = f"{ANSWER_KEY}{SITES}"  # as it was kept when answers were points of the series
     point = RatePoint(id=key, site="", at=answer.at, by="answer", group=SITES, answer=msgspec.json.encode(answer))
     log.append([Output(RATES, 0, key.encode(), encode(point))])

@@ -45,7 +45,7 @@ def fill(log: Log, partitions: int) -> None:
             (True, None, 200),
             "unknown, if a language model writes it; in mass: yes (200 article URLs), monetised: unknown",
         ),
-        ((None, False, None), "no, if a language model writes it; in mass: unknown, monetised: no"),
+        ((None, False, None), "no; in mass: unknown, monetised: no"),
     ],
 )
 def test_the_words_of_a_site(signs: tuple[bool | None, bool | None, int | None], words: str) -> None:

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
+import pytest
 import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replay.rows.site_table import SiteTable, read_rows
+from replay.rows.site_table import SiteTable, ends_of, read_rows
 from scoring.rates.split_rates import RateQuery, rate_lines
+from scoring.rates.terms import counted_at
 from stream.log.contract import At, CleanupPolicy, Message, Output, Topic, partition_of
 from stream.memory.log import MemoryLog
 from stream.schema.forgotten import Forgotten, ForgottenHost
@@ -48,12 +50,15 @@ class _Marked(MemoryLog):
         super().__init__()
         self.create([Topic(name, PARTITIONS, CleanupPolicy.COMPACT) for name in (SITES, ADS_TXT, CONTROL)])
         self.read_partitions: list[int] = []
+        self.unreadable = ""  # topic whose read fails
 
     def end(self, topic: str) -> list[int]:
         return [end + 1 for end in super().end(topic)]
 
     def read_all(self, ranges: Mapping[At, tuple[int, int]]) -> Iterator[Message]:
         self.read_partitions += [at.partition for at in ranges]
+        if any(at.topic == self.unreadable for at in ranges):
+            raise ConnectionError
         return super().read_all(ranges)
 
 
@@ -86,7 +91,7 @@ def test_rows_read_like_those_of_the_log(looks: list[list[SiteState]]) -> None:
         table.refresh()
         expected = read_rows(log, SITES)
         assert _fields(table.rows()) == _fields(expected)
-        assert (len(table), table.ends) == (len(expected), log.end(SITES))
+        assert (len(table), table.ends) == (len(expected), ends_of(log, SITES))
 
 
 def test_rates_of_a_table_are_those_of_its_rows() -> None:
@@ -200,3 +205,35 @@ def test_what_ads_txt_states_is_on_the_rows_of_all_readers() -> None:
         log.append([Output(ADS_TXT, partition_of("a", PARTITIONS), b"a", encode(record))])
         table.refresh()
         assert [row.signals for row in table.rows()] == [row.signals for row in read_rows(log, SITES)] == [signals, {}]
+
+
+def test_a_statement_is_not_lost_by_a_refresh_that_failed() -> None:
+    """The next refresh adds it, though no row has changed since; until then the table is not at the log's end."""
+    log, owner = _Marked(), "ads-txt:owner:owner.example"
+    _put(log, SiteState(id="a", site="a"))
+    table = SiteTable(log, SITES)
+    table.refresh()
+    before = table.ends
+    record = AdsTxt(id="a", site="a", owner_domain="owner.example")
+    log.append([Output(ADS_TXT, partition_of("a", PARTITIONS), b"a", encode(record))])
+    assert before != ends_of(log, SITES)
+    log.unreadable = SITES
+    with pytest.raises(ConnectionError):
+        table.refresh()
+    log.unreadable = ""
+    table.refresh()
+    assert [row.signals for row in table.rows()] == [{owner: 0}] and table.ends == ends_of(log, SITES)
+
+
+def test_a_statement_counts_while_the_term_before_does() -> None:
+    """A site whose new term has no verdict counts by its former row: an operator stays one when a term begins."""
+    log = _Marked()
+    row = SiteState(id="a", site="a", verdict="llm", scored=9, flagged=9, term_start=1, term_end=9)
+    _put(log, msgspec.structs.replace(row, verdict="unclassifiable", scored=0, flagged=0, term=1, former=row))
+    record = AdsTxt(id="a", site="a", owner_domain="owner.example")
+    log.append([Output(ADS_TXT, partition_of("a", PARTITIONS), b"a", encode(record))])
+    table = SiteTable(log, SITES)
+    table.refresh()
+    for (read,) in (read_rows(log, SITES), list(table.rows())):
+        counted = counted_at(read, 9)
+        assert (counted.verdict, counted.signals) == ("llm", {"ads-txt:owner:owner.example": 0})
