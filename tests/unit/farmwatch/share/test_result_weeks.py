@@ -1,4 +1,4 @@
-"""The share of search results by week and engine: two engines that answer twelve queries in two weeks."""
+"""The share of search results by week and engine: two engines that answer twelve queries in eight weeks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.runs.live_rows import CONFIG, LIVE, METHOD, new_log, row
 from tests.support.runs.two_runs import PARTITIONS, RULESETS, A, begin, put_run, site
 from tests.support.web.console_browser import visited
 
-MONDAY, WEEKS, RANKS = date(2026, 9, 7), range(6, 8), 12
+MONDAY, WEEKS, RANKS = date(2026, 9, 7), range(8), 12
 QUERIES = [f"q{number:02}" for number in range(12)]
 OF_RANK = 2 * len(QUERIES)  # results of a week
 EVERY = RANKS * OF_RANK
