@@ -8,9 +8,9 @@ all stages are at rest, and pages a second are those from then to the last featu
 
 In the last run four members measure the first half of the pages and end. Their local state is removed, the other half
 is appended, and four members come back one after the other: each restores its partitions while the next joins. Then the
-broker is killed and restarted, and a member of MEASURE likewise. Every page must have one features record, equal to
-that of the first run, as must verdicts, scores and rows, and the audit must be clean. Needs the labelled pages and the
-test broker (tests/broker/install.sh).
+broker is killed and restarted, a member of MEASURE likewise, and another one is killed for good. Every page must have
+one features record, equal to that of the first run, as must verdicts, scores and rows, and the audit must be clean.
+Needs the labelled pages and the test broker (tests/broker/install.sh).
 """
 
 from __future__ import annotations
@@ -295,15 +295,20 @@ def _disturbed(cluster: Cluster, broker: Broker, records: Sequence[tuple[Hit, Pa
     at_kill = sum(cluster.log.end(FEATURES))
     wait_until(lambda: sum(cluster.log.end(FEATURES)) > at_kill, cluster.tail, _PATIENCE_S)
     resumed_s = time.monotonic() - back
-    cluster.kill("measure-2")
+    for member in ("measure-2", "measure-4"):
+        cluster.kill(member)
     cluster.start("measure-2")
+    gone = time.monotonic()
+    wait_until(lambda: cluster.owned()["measure"] == PARTITIONS, cluster.tail, _PATIENCE_S)
+    taken_s = time.monotonic() - gone
     cluster.settle()
     rebalances = cluster.rebalances() - rebalances
     cluster.stop()
     found = cluster.proved()
     print(
         f"cold start of 4 members: all partitions owned and restored {start_s:.1f} s after the last start; broker lost"
-        f" for {_DOWN_S:.0f} s and started: next features {resumed_s:.1f} s later; a member killed and restarted;"
+        f" for {_DOWN_S:.0f} s and started: next features {resumed_s:.1f} s later; a member killed and restarted,"
+        f" and one killed for good, whose partitions the others own {taken_s:.0f} s later;"
         f" {rebalances} changes of assignment; {len(found[0])} features records of {len(records)} pages",
         flush=True,
     )
