@@ -13,6 +13,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -27,6 +28,8 @@ from cryptography.hazmat.primitives.serialization import (
 
 from crawler.signing.key_directory import PATH
 from crawler.signing.signing_key import make_key
+from farmwatch.__main__ import run
+from farmwatch.terminal import messages
 from stream.text.user_errors import Exit
 from tests.support.paths import ROOT
 from tests.support.web.forward_proxy import ForwardProxy
@@ -70,6 +73,11 @@ def crawl(
     folder: Path, web: Web, key: str, hit: str = "1", code: str = _DEBUG + _RUN, **more: str
 ) -> subprocess.CompletedProcess[bytes]:
     """A crawl of one page to its end, signed with a key."""
+    return farmwatch(folder, *crawling(folder, web, key, hit, **more), code=code)
+
+
+def crawling(folder: Path, web: Web, key: str, hit: str = "1", **more: str) -> list[str]:
+    """The arguments of that crawl."""
     (folder / "hits.txt").write_text(f"http://a.test/{hit}\n")
     settings = {
         "crawl.signature.key": key,
@@ -85,7 +93,7 @@ def crawl(
         "log.partitions": "1",
     }
     flags = [part for item in settings.items() for part in ("--set", "=".join(item))]
-    return farmwatch(folder, "crawl", "--until-done", "--allow-private", "--hits", "hits.txt", *flags, code=code)
+    return ["crawl", "--until-done", "--allow-private", "--hits", "hits.txt", *flags]
 
 
 def asked_keys(web: Web) -> dict[str, dict[str, str]]:
@@ -184,8 +192,12 @@ BAD: dict[str, Callable[[Path], bytes]] = {
 
 
 @pytest.mark.parametrize("fault", [*BAD, "open", "folder", "missing", "unreadable"])
-def test_the_error_of_a_key_file_does_not_show_the_key(tmp_path: Path, web: Web, fault: str) -> None:
+def test_the_error_of_a_key_file_does_not_show_the_key(
+    tmp_path: Path, web: Web, fault: str, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
     """The crawl ends before it asks for anything, names the file, and shows nothing of what is in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(messages, "start_logging", partial(messages.start_logging, "debug"))
     good, file = tmp_path / "good.pem", tmp_path / "visitor.pem"
     make_key(good)
     if fault == "folder":
@@ -195,10 +207,11 @@ def test_the_error_of_a_key_file_does_not_show_the_key(tmp_path: Path, web: Web,
     elif fault != "missing":
         file.write_bytes(BAD[fault](good) if fault in BAD else good.read_bytes())
         file.chmod(0o644 if fault == "open" else 0o600)
-    ran = crawl(tmp_path, web, "visitor.pem")
-    assert ran.returncode not in (Exit.OK, Exit.PROBLEM) and b"visitor.pem" in ran.stderr and web.seen == []
-    assert b"Traceback" not in ran.stderr and shown_of(good, ran.stdout, ran.stderr) == []
-    assert b"hush" not in ran.stderr
+    code = run([*crawling(tmp_path, web, "visitor.pem"), "--set", f"crawl.contact=https://{HOST}/about"])
+    out, err = capfdbinary.readouterr()
+    assert code not in (Exit.OK, Exit.PROBLEM) and b"visitor.pem" in err and web.seen == []
+    assert b"Traceback" not in err and shown_of(good, out, err) == []
+    assert b"hush" not in err
 
 
 @pytest.mark.parametrize("form", [*KEY_FORMS, "hex", "PEM", "big", "little"])
