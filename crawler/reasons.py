@@ -92,8 +92,8 @@ PAGES: Mapping[str, Meaning] = {
 }
 
 REASONS: Mapping[str, Meaning] = {**STOPS, **PAGES, **NO_PAGES}
-UNANSWERED = frozenset({"dns", "dns_no_name", "dns_no_address", "connection", "timeout"})
-CONNECTION_FAILURES = UNANSWERED | {"proxy_refused", "tls", "tls_expired", "tls_name", "tls_untrusted"}
+UNANSWERED = frozenset({"dns", "dns_no_name", "dns_no_address", "connection", "proxy_refused", "timeout"})
+CONNECTION_FAILURES = UNANSWERED | {"tls", "tls_expired", "tls_name", "tls_untrusted"}
 """In a row, they stop a site."""
 
 

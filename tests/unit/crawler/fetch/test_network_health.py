@@ -38,9 +38,10 @@ def fail(
             watch.note(answer(f"{n}.test", reason), now_ms, has_answered=known)
 
 
-def test_many_sites_without_any_answer_are_an_outage() -> None:
+@pytest.mark.parametrize("reason", ["dns", "timeout", "proxy_refused"])
+def test_many_sites_without_any_answer_are_an_outage(reason: str) -> None:
     """Ten failures of five sites without any response are an outage, after a quiet period."""
-    watch = failed(5)
+    watch = failed(5, reason=reason)
     assert not watch.is_down(LATER_MS + 1000)
     assert watch.is_down(LATER_MS + 10_000)
     watch.note(answer("9.test", ""), LATER_MS + 11_000, has_answered=False)
