@@ -82,7 +82,7 @@ class NetworkWatch:
                 "no_network",
                 failures=self._failures,
                 for_s=for_ms // 1000,
-                mend="no site answers: check DNS, routes, the firewall of this machine and crawl.proxy; no site is given up"
+                mend="no site answers: check DNS, routes, this machine's firewall and crawl.proxy; no site is given up"
                 f" for {self._wait_ms // 3_600_000} hours, and the crawl goes on by itself",
             )
         elif self._is_down and not is_down and self._failures:
@@ -96,6 +96,6 @@ class NetworkWatch:
 
 
 def was_not_answered(answer: FetchResult) -> bool:
-    """Whether there was no answer: no address, no tunnel, no connection, or a timeout. A redirect counts as an answer."""
+    """Whether there was no answer: no address, tunnel or connection, or a timeout. A redirect counts as an answer."""
     redirected = any(request.outcome == REDIRECTED for request in answer.requests)
     return answer.unreachable and answer.reason in UNANSWERED and not redirected
