@@ -237,3 +237,19 @@ def test_a_statement_counts_while_the_term_before_does() -> None:
     for (read,) in (read_rows(log, SITES), list(table.rows())):
         counted = counted_at(read, 9)
         assert (counted.verdict, counted.signals) == ("llm", {"ads-txt:owner:owner.example": 0})
+
+
+def test_a_log_of_before_ads_txt_was_read_has_its_rows() -> None:
+    """Without the topic nothing is stated; a process that runs when the topic is created reads it from then on."""
+    log = MemoryLog()
+    log.create([Topic(name, PARTITIONS, CleanupPolicy.COMPACT) for name in (SITES, CONTROL)])
+    _put(log, SiteState(id="a", site="a"))
+    table = SiteTable(log, SITES)
+    table.refresh()
+    assert [row.signals for row in table.rows()] == [row.signals for row in read_rows(log, SITES)] == [{}]
+    assert table.ends == ends_of(log, SITES) == log.end(SITES)
+    log.create([Topic(ADS_TXT, PARTITIONS, CleanupPolicy.COMPACT)])
+    record = AdsTxt(id="a", site="a", owner_domain="owner.example")
+    log.append([Output(ADS_TXT, partition_of("a", PARTITIONS), b"a", encode(record))])
+    table.refresh()
+    assert [row.signals for row in table.rows()] == [{"ads-txt:owner:owner.example": 0}]
