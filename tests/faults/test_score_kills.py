@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.kill, pytest.mark.xdist_group("torch
 
 DETECTORS_HERE = "binoculars,encoder,fast-detectgpt"
 TEXTS = [
-    " ".join(f"the boats of {day} and {number} were quiet" for day in range(1 + number % 9)) for number in range(96)
+    " ".join(f"the boats of {day} and {number} were quiet" for day in range(1 + number % 9)) for number in range(48)
 ]
 PATIENCE_S = 240
 DEVICE = os.environ.get("FARMWATCH_TEST_DEVICE", "cpu")  # `make gpu` has the card

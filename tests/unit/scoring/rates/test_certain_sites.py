@@ -55,7 +55,7 @@ def test_the_stated_share_of_false_sites_holds(human: float, llm: float, share: 
     """In simulated webs the lists have, over all draws, at most the stated share of false sites and chance."""
     rng = np.random.default_rng(3)
     false = number = 0
-    for _ in range(40):
+    for _ in range(40 if LONG else 12):
         is_llm = rng.random(200) < share
         lengths = np.minimum(rng.geometric(0.25, 200), 20)
         means, precision = np.where(is_llm, llm, human), np.where(is_llm, 24.0, 11.5)
@@ -86,7 +86,7 @@ def test_sites_that_may_not_be_listed_are_left_out_before_the_list_is_made() -> 
 
 def test_the_list_of_farms_keeps_its_word_where_ads_are_of_people() -> None:
     """In webs in which LLM sites have fewer ads than others, at most the stated share of listed farms is false."""
-    false, number = false_farms(range(60 if LONG else 8))
+    false, number = false_farms(range(60 if LONG else 4))
     assert number > 0 and false <= 0.05 * number + 2 * np.sqrt(0.05 * number + 1)
 
 
