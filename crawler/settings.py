@@ -59,7 +59,7 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Seconds before the first retry of a failed request; doubles with each."""
     ask_tdmrep: bool = True
     """Request /.well-known/tdmrep.json of each site, in which owners reserve data mining."""
-    ads_txt: bool = False
+    ask_ads_txt: bool = False
     """True: request /ads.txt, once a term, of sites with a page that loads Google's ads; it names their operators."""
     obey_opt_out: bool = False
     """True: pages that opt out of mining are recorded as refused, without a body."""

@@ -74,7 +74,7 @@ class SiteRules:
 
     def note_ads(self, row: SiteRow, body: bytes) -> None:
         """Have ads.txt requested, once a term, if a page loads ads."""
-        if self.store.settings.ads_txt and row.ads_txt is Ask.NOT_YET and loads_google_ads(body):
+        if self.store.settings.ask_ads_txt and row.ads_txt is Ask.NOT_YET and loads_google_ads(body):
             row.ads_txt = Ask.NOW
 
     def wants_ads_txt(self, row: SiteRow, rules: RobotsRules) -> bool:

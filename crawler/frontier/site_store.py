@@ -194,7 +194,7 @@ class SiteStore:
 
     def wants_ads_txt(self, row: SiteRow) -> bool:
         """Whether ads.txt is to be requested."""
-        return self.settings.ads_txt and row.ads_txt is Ask.NOW
+        return self.settings.ask_ads_txt and row.ads_txt is Ask.NOW
 
     def has_room(self, row: SiteRow) -> bool:
         """Whether a site may get more URLs than are queued."""

@@ -75,7 +75,7 @@ def test_sites_that_state_an_owner_or_an_account_are_of_one_operator(
             "".join(json.dumps({"url": f"http://{site}/{number}", "query_id": site}) + "\n" for site in WEB)
         )
     settings = {"crawl.use_sitemaps": "false", "log.prefix": f"ads-{uuid.uuid4().hex[:12]}."}
-    settings |= {"crawl.ads_txt": "true"} if is_on else {}
+    settings |= {"crawl.ask_ads_txt": "true"} if is_on else {}
     url = f"sqlite:{tmp_path / 'log'}" if kind == "embedded" else f"kafka:{broker()}"
     with LoopbackWeb(web) as loopback, Farm(tmp_path, url, loopback, settings) as farm:
         farm.work_here(hits, PATIENCE_S)

@@ -1,8 +1,8 @@
-"""The share of LLM sites on real pages, with their control pages as known human ones and without.
+"""The share of LLM sites on real pages: without what their control pages, and their operators, say, and with it.
 
 Run by `python -m tests.bench.studies.control_pages`. The labelled pages with a URL and the sample web go through
 MEASURE, JUDGE, SCORE and TALLY as if they had been fetched now. Nearly all are by people or of unknown authors, so the
-share shows what controls change, not how many LLM sites the web has.
+share shows what these change, not how many LLM sites the web has.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def main() -> None:
         rows = read_rows(log, SITES)
     print(f"{len(pages)} pages of {len(rows)} sites, {sum(row.scored for row in rows)} scored articles")
     without = [msgspec.structs.replace(row, control_scored=0, control_flagged=0) for row in rows]
-    for name, of in (("with controls", rows), ("without", without)):
+    apart = [msgspec.structs.replace(row, signals={}) for row in rows]
+    for name, of in (("as measured", rows), ("without controls", without), ("without operators", apart)):
         (line,) = rate_lines(of)
         print(f"{name}: {line.share} ({line.low} to {line.high}) of {line.scored_sites} sites, {line.method}")
         print(f"  controls: {line.controls}; declared: {line.declared}")

@@ -14,7 +14,7 @@ from tests.support.web.frontier_site import Site, begun, fail, hits_at, status
 ADS = b"<script src='https://pagead2.googlesyndication.com/pagead/js/adsbygoogle.js'></script>"
 STATED = {"body": b"OWNERDOMAIN=owner.example\ngoogle.com, pub-1234567890, DIRECT", "content_type": "text/plain"}
 
-asking = partial(begun, use_sitemaps=False, use_links=False, ads_txt=True)
+asking = partial(begun, use_sitemaps=False, use_links=False, ask_ads_txt=True)
 
 
 def stated(site: Site) -> list[tuple[str, str, list[str]]]:
@@ -44,7 +44,7 @@ def test_it_is_requested_after_the_last_page_too() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "body"),
-    [({"ads_txt": False}, ADS), ({}, b"<p>none</p>"), ({"robots": b"User-agent: *\nDisallow: /ads.txt"}, ADS)],
+    [({"ask_ads_txt": False}, ADS), ({}, b"<p>none</p>"), ({"robots": b"User-agent: *\nDisallow: /ads.txt"}, ADS)],
 )
 def test_when_it_is_not_requested(changes: dict[str, Any], body: bytes) -> None:
     """By default, of a site without ads, and where robots.txt forbids it."""
