@@ -43,6 +43,11 @@ def cell(page: str, row: str, column: int = 1, part: int = 0) -> float:
     return float(re.findall(r"\d[\d,]*\.?\d*|\.\d+", line.split(" | ")[column])[part].replace(",", ""))
 
 
+COSTS_MS = {role: cell("how-to/deploy.md", role) for role in ROLES}  # of a page, SCORE with lite-ngram
+_COMPACTED = "`sites`, `scores`"
+TOPICS_KB = {row: cell("how-to/deploy.md", row) for row in (*(f"`{topic}`" for topic in DELETED), _COMPACTED)}  # a page
+
+
 @dataclass(frozen=True)
 class Scale:
     """A number of sites, each measured once a term."""
@@ -67,8 +72,8 @@ class Scale:
 
     @cached_property
     def cores(self) -> dict[str, float]:
-        """Busy cores of each role, SCORE with lite-ngram."""
-        return {role: self.pages_s * cell("how-to/deploy.md", role) / 1000 for role in ROLES}
+        """Busy cores of each role."""
+        return {role: self.pages_s * cost_ms / 1000 for role, cost_ms in COSTS_MS.items()}
 
     @property
     def days(self) -> float:
@@ -82,17 +87,16 @@ class Scale:
         kept = {}
         for topic in DELETED:
             limit = ON_KAFKA[topic.replace(".", "_")]
-            size = self.pages_s * limit.days * DAY_S * cell("how-to/deploy.md", f"`{topic}`") * 1000
+            size = self.pages_s * limit.days * DAY_S * TOPICS_KB[f"`{topic}`"] * 1000
             kept[topic] = min(size, limit.size_bytes or math.inf) / 1e12
-        kept["`sites`, `scores`, `hits`"] = self.pages * cell("how-to/deploy.md", "`sites`, `scores`") * 1000 / 1e12
+        kept["`sites`, `scores`, `hits`"] = self.pages * TOPICS_KB[_COMPACTED] * 1000 / 1e12
         return kept
 
     @property
     def log_mb_s(self) -> float:
         """MB a second that the roles write, changelogs included."""
-        rows = (*(f"`{topic}`" for topic in DELETED), "`sites`, `scores`")
         changes = self.changelogs_tb * 1e6 / self.term_s
-        return self.pages_s * sum(cell("how-to/deploy.md", row) for row in rows) / 1000 + changes
+        return self.pages_s * sum(TOPICS_KB.values()) / 1000 + changes
 
     @property
     def crawl_processes(self) -> int:
@@ -169,18 +173,18 @@ NEEDS: tuple[Row, ...] = (
     ),
     (
         "days of a term, one process of each role",
-        "sites × 24 × 1 s / 64, pages × 21.7 ms: the longer",
+        f"sites × 24 × 1 s / 64, pages × {COSTS_MS['MEASURE']:g} ms: the longer",
         lambda s: amount(s.days),
     ),
     (
         "CPU hours of a term: CRAWL; MEASURE; JUDGE; SCORE; TALLY",
-        "pages × 2.4; 21.7; .5; 1.0; 1.3 ms",
+        f"pages × {'; '.join(f'{cost:g}' for cost in COSTS_MS.values())} ms",
         per_role(lambda s, role: s.cores[role] * s.term_s / 3600),
     ),
     ("processes of each, at half load", "CRAWL: 64 requests in flight", per_role(lambda s, role: s.processes(role))),
     (
         "log, written; network of the brokers, MB/s",
-        "46.3 kB a page and changelogs; × (3 replicas + 1 reader)",
+        f"{sum(TOPICS_KB.values()):.1f} kB a page and changelogs; × (3 replicas + 1 reader)",
         lambda s: f"{amount(s.log_mb_s)}; {amount(s.log_mb_s * (REPLICAS + 1))}",
     ),
     (
