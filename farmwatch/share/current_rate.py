@@ -22,11 +22,12 @@ from replay.runs.topology import records_behind
 from scoring.estimate.definitions import FARM, OF_RESULTS, SITES
 from scoring.rates.canary import is_canary
 from scoring.rates.cuts import Cut
+from scoring.rates.farm_signs import ListedUrls
 from scoring.rates.groups import WINDOWS
 from scoring.rates.split_rates import RateLine, RateQuery, rate_lines
 from stream.log.contract import Log, partition_of
 from stream.schema.control import Control
-from stream.schema.records import Sitemaps, SiteState
+from stream.schema.records import SiteState
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, SITEMAPS
 from stream.text.toml import read_toml
 from stream.text.user_errors import UsageError
@@ -96,9 +97,9 @@ def current_rate(
     return CurrentRate(lines, counts, at, notes, undated, waiting, control.rulesets)
 
 
-def read_sitemaps(log: Log) -> dict[str, Sitemaps]:
+def read_sitemaps(log: Log) -> dict[str, ListedUrls]:
     """Site -> what its sitemaps list."""
-    return {row.site: row for row in topic_records(log, Sitemaps, SITEMAPS)}
+    return {row.site: row for row in topic_records(log, ListedUrls, SITEMAPS)}
 
 
 def dangers(rulesets: Mapping[str, str], judged: Iterable[Judged]) -> list[str]:

@@ -27,7 +27,7 @@ from scoring.rates.direct_share import (
     share_of_rows,
 )
 from scoring.rates.farm_share import FarmShare, farm_share
-from scoring.rates.farm_signs import FarmSigns
+from scoring.rates.farm_signs import FarmSigns, ListedUrls
 from scoring.rates.results import PARTS, Members, ResultPart, Results, part_of
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import (
@@ -60,7 +60,7 @@ class RateQuery:
     definition: str = SITES  # one of `estimate.definitions`; judged shares are of sites in any case
     no_page: Mapping[str, str] = field(default_factory=dict)  # site -> why it has no page
     earlier: Sequence[SiteState] = ()  # rows of earlier terms, whose verdicts held in windows
-    sitemaps: Mapping[str, Sitemaps] = field(default_factory=dict)  # by site, for the share of farms
+    sitemaps: Mapping[str, ListedUrls | Sitemaps] = field(default_factory=dict)  # by site, for the share of farms
     results: Results | None = None  # by `by` and `cut`; a definition of results needs them
     errors: ErrorCounts | None = None  # correct the judged share in place of the canaries: those of an older bundle
 
