@@ -171,8 +171,8 @@ class LabelFile:
         for wanted, column in (("label", "--label-column"), ("score", "--score-column")):
             if wanted not in names and not (wanted == "score" and "text" in names):
                 raise FarmwatchError(
-                    f"{self._file}: no column {wanted!r} among {', '.join(map(repr, header[:20])) or 'none'}: "
-                    f"name the one that it is by {column}"
+                    f"{self._file}: no column {own.get(wanted, wanted)!r} among"
+                    f" {', '.join(map(repr, header[:20])) or 'none'}: name the one that it is by {column}"
                 )
         twice = sorted({name for name in names if name in _FIELDS and names.count(name) > 1})
         if twice:

@@ -100,12 +100,13 @@ class SiteOperators(NamedTuple):
         return cls(domains, [found.of.get(domain, domain) for domain in domains], found)
 
 
-def _operators(rows: Sequence[SiteState]) -> _Codes:
-    """The number of each site's operator, else of its domain."""
+def _operators(rows: Sequence[SiteState]) -> tuple[_Codes, str]:
+    """The number of each site's operator, else of its domain; and the unit that these are."""
     if not any(row.signals for row in rows):
-        return _domains(rows)
-    names = SiteOperators.of(rows).operators
-    return _numbered(_digests(name or str(number) for number, name in enumerate(names)))
+        return _domains(rows), "registrable domains"
+    of = SiteOperators.of(rows)
+    codes = _numbered(_digests(name or str(number) for number, name in enumerate(of.operators)))
+    return codes, "operators" if of.found.of else "registrable domains"
 
 
 def _end(site: str) -> str:
@@ -117,7 +118,7 @@ class Agreement(NamedTuple):
 
     effect: float  # factor of the variance, 1 or more
     clusters: int = 0  # the few clusters that limit it; 0 = they are many
-    unit: str = ""  # registrable domains | queries
+    unit: str = ""  # registrable domains | operators | queries
 
 
 def agreement(sites: WeightedSites, moves: npt.NDArray[np.float64]) -> Agreement:
@@ -127,8 +128,8 @@ def agreement(sites: WeightedSites, moves: npt.NDArray[np.float64]) -> Agreement
     alone = float(moves @ moves)
     if not alone:
         return Agreement(1.0)
-    domains = _operators(rows)
-    spreads = {"registrable domains": _Spread.of(moves, weights, domains)}
+    domains, unit = _operators(rows)
+    spreads = {unit: _Spread.of(moves, weights, domains)}
     if not of_one_query(rows):  # the share is of its results
         first = (row.queries[0] if row.queries else f"\n{domain}" for row, domain in zip(rows, domains, strict=True))
         queries = _numbered(_digests(first))

@@ -81,7 +81,9 @@ def farm_share(
     """
     scored = [row for row in rows if row.scored]
     if not scored or llm.share is None:
-        return msgspec.structs.replace(llm, **({} if llm.low is None else {"low": 0.0, "look_low": 0.0})), []
+        ends = {} if llm.low is None else {"low": 0.0, "look_low": 0.0}
+        remarks = (Remark(RemarkKind.NO_SHARE), _of_llm(llm), *llm.remarks[1:]) if scored else llm.remarks
+        return msgspec.structs.replace(llm, **ends, remarks=remarks), []
     if reasons := signs.unknown(scored):
         remarks = Remark(RemarkKind.NO_SHARE), *reasons
         return DirectShare(method=ShareState.UNKNOWN_SIGNS, scored_sites=len(scored), remarks=remarks), []
@@ -119,11 +121,16 @@ def farm_share(
                 for of in farms[1:]
             ),
             Remark(RemarkKind.FARMS_NOT_MEASURED),
-            Remark(RemarkKind.WITHOUT_SIGNS, {**llm.remarks[0].facts, "headline": llm.remarks[0].kind}),
+            _of_llm(llm),
             *llm.remarks[1:],
         ),
     )
     return share, farms
+
+
+def _of_llm(llm: DirectShare) -> Remark:
+    """The headline of the share of LLM sites."""
+    return Remark(RemarkKind.WITHOUT_SIGNS, {**llm.remarks[0].facts, "headline": llm.remarks[0].kind})
 
 
 def _of_so_many(

@@ -287,6 +287,8 @@ def _not_judged(rows: Sequence[SiteState], no_page: Mapping[str, str]) -> dict[s
         elif not row.scored and not row.articles:
             most = max(row.dropped_by, key=row.dropped_by.__getitem__, default="")
             why["another language" if most == "language" else "no article"] += 1
+        elif not row.scored and row.detector.endswith(f"/{UNCALIBRATED}"):
+            why["no threshold"] += 1
         elif not row.scored:
-            why["no threshold" if row.detector.endswith(f"/{UNCALIBRATED}") else "no score"] += 1
+            why["detector abstained" if row.abstained else "no score"] += 1
     return dict(why.most_common())

@@ -247,6 +247,7 @@ def _put_line(line: RateLine, *, of_visitors: bool, verbose: bool) -> None:
     """Print the share, its main remark, unjudged and decided sites, and the versions; `verbose`: everything."""
     group = f"{line.by} {line.group}: " if line.by else ""
     group += "visitors' text: " if of_visitors else ""
+    group += "content farms: " if line.definition == FARM and not line.farms else ""
     group += "LLM: " if line.share is not None and not line.farms else ""
     share, *remarks = sentences(line.remarks)
     if line.change is not None:

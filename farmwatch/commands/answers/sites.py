@@ -55,7 +55,7 @@ def sites(
     ] = False,
     by: Annotated[
         Literal["operator"] | None,
-        Parameter(help="One row per operator: the sites that share an account or a domain; of several sites only."),
+        Parameter(help="One row per operator of several sites: they share an account, a stated owner or a domain."),
     ] = None,
     canaries: Annotated[bool, Parameter(negative="", help="Show canary sites too; they count in no rate.")] = False,
     run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",

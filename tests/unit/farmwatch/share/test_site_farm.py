@@ -46,9 +46,10 @@ def fill(log: Log, partitions: int) -> None:
             "unknown, if a language model writes it; in mass: yes (200 article URLs), monetised: unknown",
         ),
         ((None, False, None), "no; in mass: unknown, monetised: no"),
+        ((True, True, 200, True), "no (people write it); in mass: yes (200 article URLs), monetised: yes"),
     ],
 )
-def test_the_words_of_a_site(signs: tuple[bool | None, bool | None, int | None], words: str) -> None:
+def test_the_words_of_a_site(signs: tuple[Any, ...], words: str) -> None:
     """One no is a no, else one unknown is unknown."""
     assert SiteFarm(*signs).words == words
 

@@ -189,9 +189,9 @@ def test_the_bounds_hold_whatever_those_not_judged_are() -> None:
     rows += cell_rows([(0, 0)] * 20, "d{}.com", pages=5, dropped_by={"min_tokens": 3, "language": 2})
     rows += cell_rows([(0, 0)] * 10, "a{}.com", pages=5, articles=5, abstained=5)
     line = line_of(rows)
-    assert line.not_judged == {"no article": 20, "no page": 10, "no score": 10}
+    assert line.not_judged == {"no article": 20, "no page": 10, "detector abstained": 10}
     robots = rate_lines(rows, RateQuery(no_page={f"e{n}.com": "refused by robots.txt" for n in range(4)}))[0].not_judged
-    assert robots == {"no article": 20, "no score": 10, "no page": 6, "refused by robots.txt": 4}
+    assert robots == {"no article": 20, "detector abstained": 10, "no page": 6, "refused by robots.txt": 4}
     foreign = cell_rows([(0, 0)], pages=5, dropped_by={"language": 5})
     assert line_of(foreign).not_judged == {"another language": 1}
     assert line.low is not None and line.high is not None

@@ -112,12 +112,13 @@ def test_sites_of_an_operator_are_one_cluster() -> None:
         ]
         for nested in (True, False)
     )
-    effects = [
-        agreement(sites, sites.weights * [row.flagged for row in sites.rows]).effect
+    nested, linked = (
+        agreement(sites, sites.weights * [row.flagged for row in sites.rows])
         for sites in (WeightedSites.of(rows, SITES) for rows in (together, apart))
-    ]
-    assert effects[0] == pytest.approx(effects[1])
-    assert effects[0] > 3
+    )
+    assert nested.effect == pytest.approx(linked.effect)
+    assert nested.effect > 3
+    assert (nested.unit, linked.unit) == ("registrable domains", "operators")
 
 
 def test_rows_in_memory_keep_the_accounts_alone() -> None:

@@ -67,6 +67,15 @@ def test_a_farm_is_llm_and_in_mass_and_monetised() -> None:
     assert {RemarkKind.FARMS_NOT_MEASURED, RemarkKind.FARMS_OF} <= set(kinds(line.remarks))
 
 
+def test_without_a_share_of_llm_sites_there_is_none_of_farms() -> None:
+    """The line says so of farms first, and has the reason as that of LLM sites."""
+    rows = cell_rows([(10, 5)] * 40, signals=ADS)
+    (of_llm,), line = rate_lines(rows), line_of(rows, {"s0.com": 200})
+    assert (of_llm.share, line.share) == (None, None)
+    assert kinds(line.remarks)[:2] == [RemarkKind.NO_SHARE, RemarkKind.WITHOUT_SIGNS]
+    assert facts(line.remarks, RemarkKind.WITHOUT_SIGNS)["headline"] == of_llm.remarks[0].kind
+
+
 def test_monetisation_is_no_evidence_of_the_writer() -> None:
     """With ads on other sites, the probability of an LLM site is the same, and so is the share of LLM sites."""
     rows, sitemaps = web()
