@@ -95,8 +95,9 @@ class SiteOperators(NamedTuple):
     def of(cls, rows: Sequence[SiteState]) -> Self:
         """Of sites that know their signals."""
         domains = list(domains_of(lambda: (row.site for row in rows)))
-        accounts = (SiteAccounts(row.site, of, row.signals) for row, of in zip(rows, domains, strict=True) if of)
-        found = find_operators(accounts)
+        found = find_operators(
+            lambda: (SiteAccounts(row.site, of, row.signals) for row, of in zip(rows, domains, strict=True) if of)
+        )
         return cls(domains, [found.of.get(domain, domain) for domain in domains], found)
 
 

@@ -14,7 +14,7 @@ What a content management system, an app or an advertiser's network numbers is n
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from stream.text.registrable_domain import is_public_suffix, registrable_domain
@@ -71,13 +71,15 @@ class Operators(NamedTuple):
     possible: list[tuple[str, set[str]]]  # a container and the domains that share no second id with it
 
 
-def find_operators(sites: Iterable[SiteAccounts]) -> Operators:
-    """The operators with several domains, and the containers of Google Tag Manager that alone link none."""
+def find_operators(sites: Callable[[], Iterator[SiteAccounts]]) -> Operators:
+    """The operators with several domains, and the containers of Google Tag Manager that alone link none.
+
+    `sites` restarts at each call, because a list of a million sites is large.
+    """
     domains_with: defaultdict[str, set[str]] = defaultdict(set)
     ids_of: defaultdict[str, set[str]] = defaultdict(set)
     of_platforms = {*_OF_PLATFORMS, *(f"{STATED_OWNER}:{domain}" for domain in _PLATFORMS)}
-    sites = list(sites)
-    for host, domain, signals in sites:
+    for host, domain, signals in sites():
         for signal in signals:
             kind = _kind(signal)
             if kind == _HOST_ACCOUNT:
@@ -88,7 +90,7 @@ def find_operators(sites: Iterable[SiteAccounts]) -> Operators:
                 if domain in _PLATFORMS or is_public_suffix(host.removeprefix("www.")):
                     of_platforms.add(signal)
     owners = {signal for signal in domains_with if _kind(signal) == STATED_OWNER}
-    for host, domain, _ in sites if owners else ():
+    for host, domain, _ in sites() if owners else ():
         if (own := f"{STATED_OWNER}:{registrable_domain(host)}") in owners:
             domains_with[own].add(domain)
     shared = {of: domains for of, domains in domains_with.items() if len(domains) > 1 and of not in of_platforms}

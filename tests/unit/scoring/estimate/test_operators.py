@@ -19,7 +19,7 @@ GTM, PIXEL = "analytics:gtm:ABC123", "analytics:facebook:123456789"
 def operators(**signals: list[str]) -> dict[str, str]:
     """Of hosts whose names have _ for a dot."""
     hosts = {name.replace("_", "."): of for name, of in signals.items()}
-    return find_operators(SiteAccounts(host, registrable_domain(host), of) for host, of in hosts.items()).of
+    return find_operators(lambda: (SiteAccounts(host, registrable_domain(host), of) for host, of in hosts.items())).of
 
 
 def test_domains_that_share_an_account_are_of_one_operator() -> None:
@@ -91,8 +91,8 @@ def test_ten_thousand_ids_of_one_site() -> None:
 def test_operators_do_not_depend_on_the_order(signals: list[list[str]]) -> None:
     """Each is named by the lowest of its domains, of which there are several."""
     sites = [SiteAccounts(f"s{i:02}.com", f"s{i:02}.com", of) for i, of in enumerate(signals)]
-    found = find_operators(sites).of
-    assert found == find_operators(reversed(sites)).of
+    found = find_operators(lambda: iter(sites)).of
+    assert found == find_operators(lambda: reversed(sites)).of
     for name in set(found.values()):
         members = [domain for domain, of in found.items() if of == name]
         assert min(members) == name
