@@ -14,6 +14,7 @@ from filters.rules.ruleset import Ruleset
 from filters.stages.metrics import PAGE_VERDICTS, RULE_DROPS
 from stream.processing.metrics import STAGE_RECORDS
 from stream.processing.stage import BY_REPLAY, Context, Series, Stage
+from stream.schema.packed_features import PackedFeatures
 from stream.schema.records import Features, Record, ScoreRequest, Verdict
 from stream.schema.runs import LIVE, RunNames, names_of
 from stream.schema.vocabulary import KEPT, PageClass
@@ -58,7 +59,7 @@ class JudgeStage(Stage):
         self._is_behind = is_behind
         self._read_on_ms = 0
         self._headers = {"run": run, "ruleset": ruleset.digest}
-        self.inputs = {self._names.features: Features}
+        self.inputs = {self._names.features: PackedFeatures}
         self.forward = self._names.requests
         if replays:
             self._headers[BY_REPLAY] = "1"
@@ -148,7 +149,7 @@ class ScoreRequestStage(Stage):
         self._names = names
         self._detector = detector
         self._headers = {"run": run, "ruleset": ruleset.digest}
-        self.inputs = {names.features: Features}
+        self.inputs = {names.features: PackedFeatures}
 
     def process(self, record: Features, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing to prepare
         result = "passed_over"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from stream.embedded.database import content_checksum, fresh_id, row_checksum
-from stream.embedded.topics import StoredTopic, offset_of, row_id
-from stream.embedded.writer import Placed
+from stream.embedded.segments import Placed
+from stream.embedded.topics import StoredTopic, row_id
 from stream.log.contract import Output, StateChange, check_size
 from stream.log.errors import Fenced, UnknownTopic
 
@@ -18,13 +19,14 @@ _Columns = tuple[bytes, bytes | None, bytes | None, int]  # key, value (None: a 
 
 
 class Records:
-    """Outputs prepared outside of the transaction, to be inserted in it."""
+    """Outputs prepared outside of the transaction, see `Insertion`."""
 
     def __init__(self, outputs: Sequence[tuple[StoredTopic, Output]], now_ms: int) -> None:
         """Raises UnknownTopic (partition out of range) or RecordTooLarge."""
-        self.blobs: list[tuple[int, bytes]] = []
+        self.blobs: list[tuple[int, bytes]] = []  # topic id, value
+        self.places: Sequence[Placed] = ()  # of the blobs, once they are written
         # partition id, columns, index of the value in the blobs, its size, checksum of the content
-        self._rows: list[tuple[int, _Columns, int | None, int, int]] = []
+        self.rows: list[tuple[int, _Columns, int | None, int, int]] = []
         for topic, output in outputs:
             check_size(output)
             value, blob = output.value, None
@@ -38,42 +40,54 @@ class Records:
                 self.blobs.append((topic.id, value))
                 value = None
             columns = (output.key, value, headers, time_ms)
-            self._rows.append((topic.partition_id(output.partition), columns, blob, size, digest))
+            self.rows.append((topic.partition_id(output.partition), columns, blob, size, digest))
 
-    def insert(self, database: sqlite3.Connection, places: Sequence[Placed]) -> list[int]:
-        """Insert the records; returns their offsets. Raises UnknownTopic before it writes anything."""
-        following: dict[int, int] = {}
-        added: dict[int, int] = {}
-        named: dict[int, tuple[int, int]] = {}  # segment -> number of records, end of the last one
-        rows = []
-        for partition, columns, blob, size, digest in self._rows:
-            offset = following.get(partition)
-            if offset is None:
-                row = database.execute("SELECT next FROM partitions WHERE id = ?", (partition,)).fetchone()
-                if row is None:
-                    raise UnknownTopic("a topic of these records was removed")
-                offset = int(row[0])
-                added[partition] = 0
+
+class Insertion:
+    """The records of one transaction: its callers add theirs, and `finish` inserts all at once."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+        self._rows: list[tuple[object, ...]] = []
+        self._following: dict[int, int] = {}  # partition id -> next offset
+        self._added: Counter[int] = Counter()  # partition id -> bytes
+        self._named: dict[int, tuple[int, int]] = {}  # segment -> number of records, end of the last one
+
+    def add(self, records: Records) -> list[int]:
+        """Give the records their offsets, and return these. Raises UnknownTopic before it adds anything."""
+        following = self._following
+        for partition in {row[0] for row in records.rows} - following.keys():
+            row = self._database.execute("SELECT next FROM partitions WHERE id = ?", (partition,)).fetchone()
+            if row is None:
+                raise UnknownTopic("a topic of these records was removed")
+            following[partition] = int(row[0])
+        offsets = []
+        for partition, columns, blob, size, digest in records.rows:
+            offset = following[partition]
             following[partition] = offset + 1
-            added[partition] += size + len(columns[0]) + len(columns[2] or b"")
+            self._added[partition] += size + len(columns[0]) + len(columns[2] or b"")
             segment = position = None
             if blob is not None:
-                placed, position = places[blob]
+                placed, position = records.places[blob]
                 segment = placed.row
-                records, end = named.get(segment, (0, 0))
-                named[segment] = (records + 1, max(end, position + size))
+                count, end = self._named.get(segment, (0, 0))
+                self._named[segment] = (count + 1, max(end, position + size))
             id = row_id(partition, offset)
-            rows.append((id, *columns, segment, position, size, row_checksum(digest, id)))
-        database.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-        database.executemany(
+            self._rows.append((id, *columns, segment, position, size, row_checksum(digest, id)))
+            offsets.append(offset)
+        return offsets
+
+    def finish(self) -> None:
+        """Insert the records, and update their partitions and segments."""
+        self._database.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
+        self._database.executemany(
             "UPDATE partitions SET next = ?, bytes = bytes + ? WHERE id = ?",
-            [(offset, added[partition], partition) for partition, offset in following.items()],
+            [(self._following[partition], size, partition) for partition, size in self._added.items()],
         )
-        database.executemany(
+        self._database.executemany(
             "UPDATE segments SET live = live + ?, size = max(size, ?) WHERE id = ?",
-            [(records, end, segment) for segment, (records, end) in named.items()],
+            [(count, end, segment) for segment, (count, end) in self._named.items()],
         )
-        return [offset_of(row[0]) for row in rows]
 
 
 def check_leases(database: sqlite3.Connection, group: str, member: str, epoch: int, leases: Mapping[int, int]) -> None:

@@ -198,8 +198,9 @@ def connect(folder: Path, lock_timeout_s: float, how: str = "mode=rw") -> sqlite
 def content_checksum(timestamp_ms: int, key: bytes, headers: bytes | None, value: bytes | None) -> int:
     """xxh3-64 of a record, including the lengths of key, headers and value."""
     packed = headers or b""
-    head = _HEAD.pack(timestamp_ms, len(key), len(packed), value is None)
-    return xxhash.xxh3_64_intdigest(b"".join((head, key, packed, value or b"")))
+    digest = xxhash.xxh3_64(_HEAD.pack(timestamp_ms, len(key), len(packed), value is None) + key + packed)
+    digest.update(value or b"")  # without a copy of it
+    return digest.intdigest()
 
 
 def row_checksum(content: int, id: int) -> int:

@@ -119,10 +119,13 @@ class EmbeddedLog:
             return self._append(outputs)
 
     def _append(self, outputs: Sequence[Output]) -> list[int]:
-        with self._reader() as reader:
-            placed = [(self._topics.known(reader.database, output.topic), output) for output in outputs]
-        records = Records(placed, self._clock())
-        return self._writer.run(records.insert, records.blobs)
+        names = {output.topic for output in outputs}
+        topics = self._topics.cached(names)
+        if topics is None:
+            with self._reader() as reader:
+                topics = {name: self._topics.find(reader.database, name) for name in names}
+        records = Records([(topics[output.topic], output) for output in outputs], self._clock())
+        return self._writer.run(lambda _, insertion: insertion.add(records), records)
 
     def join(
         self,

@@ -6,12 +6,12 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from stream.embedded.commit import Records, check_leases, check_partitions, write_offsets, write_state
+from stream.embedded.commit import Insertion, Records, check_leases, check_partitions, write_offsets, write_state
 from stream.embedded.database import translated_errors
 from stream.embedded.groups import Moment, leave, take_step
 from stream.embedded.reader import EmbeddedState, RecordReader, StoredRow
 from stream.embedded.topics import StoredTopic, Topics
-from stream.embedded.writer import Placed, Writer
+from stream.embedded.writer import Writer
 from stream.log.contract import At, Commit, Message, StateReader
 from stream.log.errors import Fenced, StreamError, UnknownTopic
 from stream.log.offsets import expired, log_beyond_end, next_offset
@@ -109,15 +109,15 @@ class EmbeddedMember:
             }
         leases = {partition: self._leases[partition] for partition in named}
 
-        def apply(database: sqlite3.Connection, places: Sequence[Placed]) -> None:
+        def apply(database: sqlite3.Connection, insertion: Insertion) -> None:
             check_leases(database, *self.identity, leases)
             check_partitions(database, offsets)
-            records.insert(database, places)
+            insertion.add(records)
             write_offsets(database, self.identity[0], offsets)
             for partition, changes in commit.state.items():
                 write_state(database, self._store or "", partition, changes)
 
-        self._writer.run(apply, records.blobs)
+        self._writer.run(apply, records)
 
     def rewind(self) -> None:
         self._positions.clear()
@@ -227,7 +227,7 @@ class EmbeddedMember:
             turns = len(ready) - place
             cap = fair_part(max(1, bytes_left), turns)
             rows = self._reader.rows(topic, partition, start, end, fair_part(records_left, turns), cap)
-            used = 0
+            used, reached = 0, start if rows else end  # no rows: compaction or retention removed all
             for row in rows:
                 room = bytes_left if used == 0 else cap  # the first record may use the budget of later turns
                 if taken and used + row.size > room:
@@ -235,9 +235,8 @@ class EmbeddedMember:
                 taken.append(row)
                 used += row.size
                 records_left -= 1
-                positions[At(topic.name, partition)] = row.offset + 1
-            if not rows:  # all removed by compaction or retention
-                positions[At(topic.name, partition)] = end
+                reached = row.offset + 1
+            positions[At(topic.name, partition)] = reached
             bytes_left -= used
         messages = self._with_expired(self._reader.messages(taken), positions)
         self._positions.update(positions)

@@ -161,41 +161,32 @@ class RecordReader:
             return StoredRow(at, id, b"", None, None, 0, None, -1, 0, None, f"SQLite cannot read it: {error}")
 
     def messages(self, rows: Sequence[StoredRow]) -> list[Message]:
-        """The records of these rows, with any damage, without those that retention has removed meanwhile."""
-        wanted: dict[int, list[StoredRow]] = {}
-        for row in rows:
-            if row.segment is not None:
-                wanted.setdefault(row.segment, []).append(row)
-        gone: set[int] = set()
-        for segment, held in wanted.items():
-            gone |= self._fill(segment, held)
-        return [row.message(self._place) for row in rows if row.id not in gone]
+        """The records of these rows, with any damage, without those that retention has removed meanwhile.
+
+        One by one: a value is checked while it is in the processor's cache.
+        """
+        return [row.message(self._place) for row in rows if row.segment is None or self._fill(row, row.segment)]
 
     def close(self) -> None:
         self._segments.close()
         self.database.close()
 
-    def _fill(self, segment: int, rows: Sequence[StoredRow]) -> set[int]:
-        """Read the values of one segment; returns the ids of rows that retention has removed meanwhile."""
-        if segment not in self._files:
-            self._files |= self.database.execute("SELECT id, file FROM segments WHERE id = ?", (segment,)).fetchall()
+    def _fill(self, row: StoredRow, segment: int) -> bool:
+        """Read the row's value from its segment; False if retention has removed the row meanwhile."""
         file = self._files.get(segment)
-        fault = "the database knows no such segment" if file is None else "the file is missing"
+        if file is None:
+            self._files |= self.database.execute("SELECT id, file FROM segments WHERE id = ?", (segment,)).fetchall()
+            file = self._files.get(segment)
+        row.fault = "the database knows no such segment"
         if file is not None:
             try:
-                values = self._segments.read(file, ((row.position, row.size) for row in rows))
+                row.value = self._segments.read(file, row.position, row.size)
             except FileNotFoundError:
-                pass
+                row.fault, row.may_return = "the file is missing", True
             else:
-                for row, value in zip(rows, values, strict=True):
-                    row.value = value
-                return set()
-        still_there = self.database.execute(
-            f"SELECT id FROM records WHERE id IN ({_marks(rows)})", [row.id for row in rows]
-        ).fetchall()
-        for row in rows:
-            row.fault, row.may_return = fault, file is not None
-        return {row.id for row in rows} - {id for (id,) in still_there}
+                row.fault = ""
+                return True
+        return self.database.execute("SELECT 1 FROM records WHERE id = ?", (row.id,)).fetchone() is not None
 
     def _place(self, row: StoredRow) -> str:
         if row.segment is None:

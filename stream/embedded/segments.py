@@ -12,7 +12,7 @@ import errno
 import os
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from pathlib import Path
 
@@ -92,6 +92,9 @@ class Segment:
         os.close(self._fd)
 
 
+Placed = tuple[Segment, int]  # a segment and the position of a value in it
+
+
 def remove_if_unused(path: Path, unused: Callable[[os.stat_result], bool]) -> bool:
     """Unlink a segment if no process writes it and `unused`, called under the lock, agrees; True if it is gone."""
     with contextlib.suppress(FileNotFoundError), opened(path, os.O_RDONLY) as fd:
@@ -108,8 +111,8 @@ class SegmentReader:
         self._folder = folder
         self._open: OrderedDict[str, int] = OrderedDict()
 
-    def read(self, file: str, places: Iterable[tuple[int, int]]) -> list[bytes]:
-        """Read the bytes at `places` (position, size); fewer if unreadable. Raises FileNotFoundError, OSError."""
+    def read(self, file: str, position: int, size: int) -> bytes:
+        """The bytes of a value; fewer if unreadable. Raises FileNotFoundError, OSError."""
         fd = self._open.get(file)
         if fd is None:
             fd = self._open[file] = os.open(self._folder / file, os.O_RDONLY | os.O_CLOEXEC)
@@ -117,7 +120,7 @@ class SegmentReader:
                 os.close(self._open.popitem(last=False)[1])
         else:
             self._open.move_to_end(file)
-        return [_read_at(fd, position, size) for position, size in places]
+        return _read_at(fd, position, size)
 
     def close(self) -> None:
         while self._open:

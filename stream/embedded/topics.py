@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from stream.embedded.database import OFFSET_BITS, fresh_id
@@ -50,6 +50,11 @@ class Topics:
     def known(self, database: sqlite3.Connection, name: str) -> StoredTopic:
         """The topic `name`, from the cache if possible. Raises UnknownTopic."""
         return self._known.get(name) or self.find(database, name)
+
+    def cached(self, names: Set[str]) -> Mapping[str, StoredTopic] | None:
+        """The topics, for a caller without a database; None if one is not in the cache."""
+        known = self._known
+        return known if known.keys() >= names else None
 
     def forget(self) -> None:
         self._known = {}

@@ -21,27 +21,35 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
+from stream.embedded.commit import Insertion, Records
 from stream.embedded.database import SEGMENTS, connect, translate, translated_errors
-from stream.embedded.segments import Segment
+from stream.embedded.segments import Placed, Segment
 from stream.log.errors import LogUnavailable, StreamError
 
 _PARTS, _LEAST_BYTES = 16, 1024 * 1024  # segments of a topic's limit by size; the least size of a full one
 T = TypeVar("T")
-Placed = tuple[Segment, int]  # a segment and the position of a value in it
-Apply = Callable[[sqlite3.Connection, Sequence[Placed]], T]
+Apply = Callable[[sqlite3.Connection, Insertion], T]
+_NO_RECORDS = Records((), 0)
+
+
+def _taken_lock() -> threading.Lock:
+    """A lock that another thread will release: cheaper than an Event when many threads wait."""
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
 
 
 @dataclass(eq=False)
 class _Task(Generic[T]):
-    """One caller's change: values for the segments, and its part of the transaction."""
+    """One caller's change: records with values for the segments, and its part of the transaction."""
 
     apply: Apply[T]
-    blobs: Sequence[tuple[int, bytes]] = ()  # (topic id, value)
-    places: Sequence[Placed] = ()
+    records: Records
     result: T | None = None
     error: BaseException | None = None
     done: bool = False
-    turn: threading.Event = field(default_factory=threading.Event)  # set when done, or when this caller must lead
+    leads: bool = False  # the caller leads the queue, or must do so next
+    turn: threading.Lock = field(default_factory=_taken_lock)  # the caller waits for it until the task is done or leads
 
 
 class _Group:
@@ -85,12 +93,14 @@ class Writer:
         self._pid = os.getpid()
         self.committed = 0
 
-    def run(self, apply: Apply[T], blobs: Sequence[tuple[int, bytes]] = ()) -> T:
-        """Run `apply(database, places)` in a transaction; returns its result. It must check before it writes.
+    def run(self, apply: Apply[T], records: Records = _NO_RECORDS) -> T:
+        """Run `apply(database, insertion)` in a transaction; returns its result. It must check before it writes.
+
+        It may add `records` to the insertion, when their large values are on the disk.
 
         Raises its StreamError; the rest of its group commits. Raises LogUnavailable if nothing is durable.
         """
-        task = _Task(apply, blobs)
+        task = _Task(apply, records)
         self._submit(task)
         return cast(T, task.result)
 
@@ -109,7 +119,7 @@ class Writer:
         if os.getpid() != self._pid:
             return
         with contextlib.suppress(StreamError):
-            self._submit(_Task(lambda *_: None), last=True)
+            self._submit(_Task(lambda *_: None, _NO_RECORDS), last=True)
         for segment in self._segments.values():
             segment.close()
         self._segments.clear()
@@ -131,15 +141,15 @@ class Writer:
             if self._read_only:
                 raise StreamError(f"the log in {self._folder} is open for reading only")
             self._queue.append(task)
-            leads, self._leading = not self._leading, True
-        if not leads:
+            task.leads, self._leading = not self._leading, True
+        if not task.leads:
             try:
-                task.turn.wait()  # until the task is done or must lead
+                task.turn.acquire()
             except BaseException:  # an interrupted caller leaves the queue
                 with self._mutex:
                     if task in self._queue:
                         self._queue.remove(task)
-                        if task.turn.is_set():
+                        if task.leads:
                             self._pass_lead()
                 raise
         if not task.done:
@@ -151,7 +161,8 @@ class Writer:
         """Let the first in the queue lead next. The caller holds the mutex."""
         self._leading = bool(self._queue)
         if self._queue:
-            self._queue[0].turn.set()
+            self._queue[0].leads = True
+            self._queue[0].turn.release()
 
     def _lead(self) -> None:
         """Take the queue through both stages; the next group starts when this one is in its transaction."""
@@ -164,7 +175,8 @@ class Writer:
                 if not task.done:
                     task.error = task.error or LogUnavailable(f"the log in {self._folder} was interrupted")
                     task.done = True
-                task.turn.set()
+                if not task.leads:
+                    task.turn.release()
 
     def _run_group(self, group: _Group) -> None:
         try:
@@ -184,7 +196,7 @@ class Writer:
     def _place(self, group: _Group) -> None:
         values: dict[int, list[bytes]] = {}
         for task in group.tasks:
-            for topic, value in task.blobs:
+            for topic, value in task.records.blobs:
                 values.setdefault(topic, []).append(value)
         places: dict[int, Iterator[Placed]] = {}
         try:
@@ -202,7 +214,7 @@ class Writer:
             group.fail(error)
             return
         for task in group.tasks:
-            task.places = [next(places[topic]) for topic, _ in task.blobs]
+            task.records.places = [next(places[topic]) for topic, _ in task.records.blobs]
 
     def _segment(self, topic: int, group: _Group) -> Segment:
         segment = self._segments.get(topic)
@@ -274,12 +286,14 @@ class Writer:
             database = self._database = self._connect()
         _begin(database, self._lock_timeout_s)
         ends = False
+        insertion = Insertion(database)
         try:
             for task in tasks:
                 try:
-                    task.result = task.apply(database, task.places)
+                    task.result = task.apply(database, insertion)
                 except StreamError as error:
                     task.error = error
+            insertion.finish()
             ends = True
             database.execute("COMMIT")
         except BaseException as error:

@@ -1,10 +1,15 @@
-"""The cost of the embedded log: appends of 15 KB against bare write + fdatasync, reads, a pipeline of small records.
+"""The cost of the embedded log: appends of 15 KB against bare writes, reads, a pipeline of small records.
+
+Appends are measured in turns with their limits, and the ratios are medians of the rounds: one write + fdatasync of the
+same bytes; the same and one bare SQLite transaction for their rows, which is the least that the design allows; and one
+transaction that inserts the bytes themselves.
 
 Run with `python -m tests.bench.bench_log [FOLDER]`; FOLDER should be on the disk that the log will use.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
 import sys
@@ -12,10 +17,11 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
+from stream.embedded.database import connect, prepare
 from stream.embedded.log import EmbeddedLog
+from stream.embedded.topics import row_id
 from stream.log.contract import At, Commit, Output, StateChange, Topic
 from tests.bench.timing import wall_and_cpu_s
 
@@ -23,32 +29,29 @@ PARTITIONS = 24
 BODY_BYTES = 15_000
 ROUNDS = 3
 SECONDS = 1.5
+TURNS, TURN_S = 9, 0.4
 _bodies = [os.urandom(BODY_BYTES) for _ in range(256)]
 
 
 def main() -> None:
     place = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.gettempdir())
-    print(f"embedded log, {PARTITIONS} partitions, medians of {ROUNDS} rounds of {SECONDS} s in {place}")
+    print(f"embedded log, {PARTITIONS} partitions, in {place}")
     print(f"{'what':<52} {'records/s':>10} {'MB/s':>7} {'CPU s/s':>8} {'ratio':>7}")
     with tempfile.TemporaryDirectory(dir=place, prefix="bench-log-") as folder:
         for threads, batch in ((1, 1), (64, 1), (1, 100), (2, 200)):
-            bare = _median(partial(_bare, Path(folder), threads * batch))
-            name = f"{threads} thread{'s'[: threads > 1]} x {batch} of 15 KB"
-            _line(f"write + fdatasync, {threads * batch} at a time", bare, None)
-            with _Bench(Path(folder)) as bench:
-                _line(f"append, {name}", _median(partial(bench.append, threads, batch)), bare)
+            _appends(Path(folder), threads, batch)
         with _Bench(Path(folder)) as bench:
             bench.fill(20_000)
-            _line("read, one partition after another, 15 KB", _median(bench.read), None)
-            _line("poll, 24 partitions, 15 KB", _median(bench.poll), None)
+            _line("read, one partition after another, 15 KB", _median(bench.read))
+            _line("poll, 24 partitions, 15 KB", _median(bench.poll))
         with _Bench(Path(folder)) as bench:
-            _line("poll + commit(copy, state, offsets) of 200 bytes", _median(bench.pipeline, 1), None)
+            _line("poll + commit(copy, state, offsets) of 200 bytes", _median(bench.pipeline, 1))
         with _Bench(Path(folder)) as bench:
             bench.fill(200_000, 200)
             for name, took_s in zip(("first call", "later calls"), bench.find_end(), strict=True):
                 print(f"{'offset_at over 200,000 records, ' + name:<52} {took_s * 1000:>10.2f} ms")
         with _Bench(Path(folder)) as bench:
-            _line("idle poll", _median(bench.idle, 1), None)
+            _line("idle poll", _median(bench.idle, 1))
 
 
 Result = tuple[float, float, float]  # records, bytes and CPU seconds per second
@@ -72,7 +75,7 @@ class _Bench:
     def append(self, threads: int, batch: int) -> Result:
         """Threads that append batches at the same time."""
         counts = [0] * threads
-        stop = time.perf_counter() + SECONDS
+        stop = time.perf_counter() + TURN_S
 
         def work(thread: int) -> None:
             while time.perf_counter() < stop:
@@ -143,24 +146,61 @@ class _Bench:
         return Output("in", number % PARTITIONS, b"%d.example" % (number % 4096), _bodies[number % 256][:size])
 
 
-def _bare(folder: Path, batch: int) -> Result:
-    """The limit of the disk: the same bytes, written and synced in groups."""
-    path = folder / "bare"
-    fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+def _appends(folder: Path, threads: int, batch: int) -> None:
+    """Appends in turns with their limits, `threads * batch` at a time. Files stay: a removed one leaves fast memory."""
+    with tempfile.TemporaryDirectory(dir=folder) as inner, _Bench(Path(inner)) as bench, _Bare(Path(inner)) as bare:
+        at_once = threads * batch
+        works: dict[str, Callable[[], Result]] = {
+            f"write + fdatasync, {at_once} at a time": lambda: bare.turn(at_once, bare.write),
+            "  and one transaction for their rows": lambda: bare.turn(at_once, bare.write, bare.insert_rows),
+            "  one SQLite transaction for the bytes": lambda: bare.turn(at_once, bare.insert),
+            f"append, {threads} thread{'s'[: threads > 1]} x {batch} of 15 KB": lambda: bench.append(threads, batch),
+        }
+        rounds = [[work() for work in works.values()] for _ in range(TURNS)]
+        for place, what in enumerate(works):
+            ratio = statistics.median(each[place][0] / each[0][0] for each in rounds)
+            _line(what, _medians([each[place] for each in rounds]), f"{ratio:.2f}")
 
-    def run() -> int:
-        count, stop = 0, time.perf_counter() + SECONDS
-        while time.perf_counter() < stop:
-            os.writev(fd, [_bodies[n % 256] for n in range(batch)])
-            os.fdatasync(fd)
-            count += batch
-        return count
 
-    try:
+class _Bare(contextlib.ExitStack):
+    """The limits of the disk and of SQLite: the same bytes, synced in groups."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._file = os.open(folder / "bare", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+        self.callback(os.close, self._file)
+        prepare(folder, 1)
+        self._database = self.enter_context(contextlib.closing(connect(folder, 1)))
+        self._next = 0
+
+    def turn(self, count: int, *works: Callable[[list[bytes]], None]) -> Result:
+        def run() -> int:
+            done, stop = 0, time.perf_counter() + TURN_S
+            while time.perf_counter() < stop:
+                values = [_bodies[n % 256] for n in range(count)]
+                for work in works:
+                    work(values)
+                done += count
+            return done
+
         return _measured(run, BODY_BYTES)
-    finally:
-        os.close(fd)
-        path.unlink()
+
+    def write(self, values: list[bytes]) -> None:
+        os.writev(self._file, values)
+        os.fdatasync(self._file)
+
+    def insert(self, values: list[bytes], segment: int | None = None) -> None:
+        rows = [
+            (row_id(n % PARTITIONS, n), b"%d.example" % (n % 4096), value, None, 2**41, segment, segment, BODY_BYTES, 0)
+            for n, value in enumerate(values, self._next)
+        ]
+        self._next += len(rows)
+        self._database.execute("BEGIN IMMEDIATE")
+        self._database.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        self._database.execute("COMMIT")
+
+    def insert_rows(self, values: list[bytes]) -> None:
+        self.insert([b""] * len(values), 1)
 
 
 def _measured(run: Callable[[], int], size: int) -> Result:
@@ -170,13 +210,15 @@ def _measured(run: Callable[[], int], size: int) -> Result:
 
 
 def _median(run: Callable[[], Result], rounds: int = ROUNDS) -> Result:
-    results = [run() for _ in range(rounds)]
-    first, second, third = zip(*results, strict=True)
-    return statistics.median(first), statistics.median(second), statistics.median(third)
+    return _medians([run() for _ in range(rounds)])
 
 
-def _line(what: str, result: Result, against: Result | None) -> None:
-    ratio = "" if against is None else f"{result[0] / against[0]:.2f}"
+def _medians(results: list[Result]) -> Result:
+    first, second, third = (statistics.median(column) for column in zip(*results, strict=True))
+    return first, second, third
+
+
+def _line(what: str, result: Result, ratio: str = "") -> None:
     print(f"{what:<52} {result[0]:>10,.0f} {result[1] / 1e6:>7,.0f} {result[2]:>8.3f} {ratio:>7}")
 
 

@@ -18,6 +18,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from stream.embedded.commit import Records
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import At, Commit, Output, StateChange
 from stream.log.errors import LogUnavailable
@@ -143,7 +144,9 @@ def remove(folder: Path) -> None:
 def die(folder: Path) -> None:
     """Write a large value, and die in the transaction that would have committed it."""
     log = EmbeddedLog(folder)
-    log._writer.run(lambda *_: os._exit(0), [(1, b"never committed")])
+    records = Records((), 0)
+    records.blobs.append((1, b"never committed"))
+    log._writer.run(lambda *_: os._exit(0), records)
 
 
 def many(folder: Path, partition: int) -> None:

@@ -27,10 +27,9 @@ def test_any_selection_reads_back(tmp_path: Path, groups: list[list[bytes]], dat
     written = [place for group in groups for place in zip(group, segment.append(group), strict=True)]
     segment.sync()
     chosen = sorted(data.draw(st.sets(st.sampled_from(range(len(written)))))) if written else []
-    places = [(written[n][1], len(written[n][0])) for n in chosen]
     reader = SegmentReader(tmp_path)
-    if segment.size:
-        assert reader.read(segment.file, places) == [written[n][0] for n in chosen]
+    for value, position in [written[n] for n in chosen]:
+        assert reader.read(segment.file, position, len(value)) == value
     reader.close()
     segment.close()
 
@@ -115,7 +114,8 @@ def test_a_value_that_cannot_be_had_is_short_and_the_others_whole(
     monkeypatch.setattr(os, "pread", bad_sector)
     with closing(SegmentReader(tmp_path)) as reader:
         places = [(-1, 2), (0, 2), (2, 2), (4, 2), (6, -2), (8, 5), (9, 1 << 60), (10, -4)]
-        assert reader.read("x.segment", places) == [b"", b"01", b"", b"45", b"", b"89", b"", b""]
+        values = [reader.read("x.segment", *place) for place in places]
+    assert values == [b"", b"01", b"", b"45", b"", b"89", b"", b""]
 
 
 def test_other_errors_of_the_disk_are_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,5 +128,5 @@ def test_other_errors_of_the_disk_are_raised(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(os, "pread", refused)
     reader = SegmentReader(tmp_path)
     with pytest.raises(OSError, match="Permission denied"):
-        reader.read("x.segment", [(0, 2)])
+        reader.read("x.segment", 0, 2)
     reader.close()
