@@ -75,16 +75,18 @@ class Facts:
         self.features = features
         self.measures = features.measures
         self._definition = definition
+        self._known_blocks = prepared.blocks.get(definition)
         self._reads = reads
         self._prepared = prepared
-        self._logits = dict(prepared.logits)
+        self._logits: dict[str, Logits | None] = {}  # of models that `prepared` lacks
         self._kinds = kinds
         self._quality: dict[TextName, list[float | None]] = {}
 
-    @cached_property
+    @property
     def _blocks(self) -> PageBlocks:
-        known = self._prepared.blocks.get(self._definition)
-        return known or PageBlocks([self.features.blocks], self._definition)
+        if self._known_blocks is None:
+            self._known_blocks = PageBlocks([self.features.blocks], self._definition)
+        return self._known_blocks
 
     @property
     def longest_block(self) -> int | None:
@@ -113,9 +115,12 @@ class Facts:
 
     def logits(self, model: ArticleModel) -> Logits | None:
         """The logit of each kind of page; None for a page without a text or a parsed structure."""
-        if model.digest not in self._logits:
-            self._logits[model.digest] = model.logits(self.features)
-        return self._logits[model.digest]
+        digest = model.digest
+        if digest in self._prepared.logits:
+            return self._prepared.logits[digest]
+        if digest not in self._logits:
+            self._logits[digest] = model.logits(self.features)
+        return self._logits[digest]
 
     def quality(self, rule: Rule) -> list[float | None]:
         """Quality measures of the rule's text in the order of MEASURES; None for what an older epoch lacks."""

@@ -72,7 +72,7 @@ def main() -> None:
     contenders = list(CONTENDERS)[:OWN] if own else list(CONTENDERS)
     missing = missing_peers()
     if missing and not own:
-        sys.exit(f"{' and '.join(missing)} not installed: pip install --require-hashes -r requirements-bench.lock")
+        sys.exit(f"{' and '.join(missing)} not installed: make bench installs them")
     costs: dict[str, list[dict[str, float]]] = {name: [] for name in contenders}
     with Server(sites) as server:
         for _ in range(rounds):
