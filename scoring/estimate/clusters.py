@@ -127,8 +127,8 @@ class Agreement(NamedTuple):
     @property
     def facts(self) -> dict[str, Fact]:
         """The clusters, for a remark."""
-        largest = {"largest": self.largest, "largest_sites": self.largest_sites} if self.largest else {}
-        return {"clusters": self.clusters, "unit": self.unit, **largest}
+        facts: dict[str, Fact] = {"clusters": self.clusters, "unit": self.unit}
+        return facts | ({"largest": self.largest, "largest_sites": self.largest_sites} if self.largest else {})
 
 
 def agreement(sites: WeightedSites, moves: npt.NDArray[np.float64]) -> Agreement:

@@ -12,7 +12,7 @@ from farmwatch.share.words import sentence
 from scoring.estimate.clusters import WeightedSites, agreement
 from scoring.estimate.definitions import SITES
 from scoring.estimate.operators import MOST_DOMAINS, SiteAccounts, accounts_of, find_operators
-from scoring.estimate.remarks import Remark, RemarkKind
+from scoring.estimate.remarks import Fact, Remark, RemarkKind
 from stream.schema.records import SiteState
 from stream.text.registrable_domain import registrable_domain
 
@@ -151,7 +151,7 @@ def test_the_largest_operator_of_few_clusters_is_named() -> None:
     for rows in (linked, apart, nameless):
         sites = WeightedSites.of(rows, SITES)
         told.append(agreement(sites, np.array([float(row.flagged) for row in rows])).facts)
-    operators = {"clusters": 29, "unit": "operators", "largest": "d05.co.uk", "largest_sites": 12}
+    operators: dict[str, Fact] = {"clusters": 29, "unit": "operators", "largest": "d05.co.uk", "largest_sites": 12}
     assert told[0] == operators and not any("largest" in facts for facts in told[1:])
     assert sentence(Remark(RemarkKind.FEW_CLUSTERS, operators)) == (
         "it rests on 29 operators; the largest, d05.co.uk, has 12 sites"
