@@ -97,9 +97,11 @@ def current_rate(
     return CurrentRate(lines, counts, at, notes, undated, waiting, control.rulesets)
 
 
-def read_sitemaps(log: Log) -> dict[str, ListedUrls]:
-    """Site -> what its sitemaps list."""
-    return {row.site: row for row in topic_records(log, ListedUrls, SITEMAPS)}
+def read_sitemaps(log: Log, site: str = "") -> dict[str, ListedUrls]:
+    """Site -> what its sitemaps list, of all sites or of one, of which a partition is read."""
+    partitions = log.topics().get(SITEMAPS, 0)
+    wanted = [partition_of(site, partitions)] if site and partitions else None
+    return {row.site: row for row in topic_records(log, ListedUrls, SITEMAPS, wanted) if site in ("", row.site)}
 
 
 def dangers(rulesets: Mapping[str, str], judged: Iterable[Judged]) -> list[str]:

@@ -11,13 +11,13 @@ from datetime import timedelta
 import structlog
 
 from farmwatch import metrics as gauges
-from farmwatch.share.current_rate import read_sitemaps
 from farmwatch.share.rate_cache import LARGE, CachedRate, store_rate
 from farmwatch.share.rate_series import SeriesWriter
 from farmwatch.share.result_counts import read_results
 from farmwatch.share.review_labels import read_review
 from farmwatch.share.second_opinions import second_opinions
 from farmwatch.share.template_groups import read_template_groups
+from farmwatch.share.topic_records import NewestRecords
 from farmwatch.share.words import short_share
 from replay.rows.site_table import SiteTable, counts_of, ends_of
 from replay.runs.run_rules import RunRules
@@ -25,6 +25,7 @@ from scoring.estimate.definitions import FARM, OF_ROWS, RANKED_RESULTS, SITES
 from scoring.estimate.reviewed_share import Review
 from scoring.rates.canary_counts import recent_canaries
 from scoring.rates.cuts import Cut
+from scoring.rates.farm_signs import ListedUrls
 from scoring.rates.groups import day_of
 from scoring.rates.series import GROUPS_CAP, interval_start
 from scoring.rates.settings import RateSettings
@@ -35,6 +36,7 @@ from stream.processing.metrics import Metrics
 from stream.schema.control import Control
 from stream.schema.records import SiteState
 from stream.schema.runs import Run
+from stream.schema.topics import SITEMAPS
 from stream.schema.vocabulary import SiteClass
 from stream.text.times import DAY_MS
 from stream.text.user_errors import FarmwatchError
@@ -71,6 +73,7 @@ class LiveShare:
         self._control = Control(self.log)
         self._second_tables: dict[str, SiteTable] = {}  # by topic
         self._series = SeriesWriter(self.log, self.settings, self.live.run.name, self.live.run.epoch)
+        self._sitemaps = NewestRecords(self.log, ListedUrls, SITEMAPS)
         self._template_ends: list[int] = []
         self._next_point_s = self._end_of_interval(self.clock())
         self._newest_point_s = 0.0  # end of the newest interval with a point
@@ -133,7 +136,7 @@ class LiveShare:
             run=self.live.run.name,
             review=self._review(),
             definition=FARM,
-            sitemaps=read_sitemaps(self.log),
+            sitemaps=self._sitemaps.refresh(),
         )
         self.metrics.clear(gauges.CONTENT_FARM_SHARE)
         for line in rate_lines(self._live_rows(), query):

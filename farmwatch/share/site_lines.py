@@ -201,7 +201,7 @@ def one_site(log: Log, config: Config, run: str, now_ms: int, site: str) -> tupl
     """A site of a run, and whether it is a farm; None if it has no row. Raises NotFound."""
     rows = read_sites(log, run)
     lines = _lines_among([row for row in rows if row.site == site], rows, log, config, run, now_ms)
-    signs = FarmSigns.of(rows, read_sitemaps(log) if lines else {})
+    signs = FarmSigns.of(rows, read_sitemaps(log, site) if lines else {})
     return next(((line, SiteFarm.of(line.row, signs)) for line in lines), None)
 
 

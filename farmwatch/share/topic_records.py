@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Generic, Protocol, TypeVar
 
 from stream.log.contract import At, Log
-from stream.processing.topic_reader import records_of
+from stream.processing.topic_reader import records_of, rows_of
 from stream.schema.records import R
 
 
@@ -48,3 +48,28 @@ def topic_records(
         if first < end:
             for _, record in records_of(kind, log.read_all({At(topic, partition): (first, end)})):
                 yield record
+
+
+class NewestRecords(Generic[R]):
+    """The newest record of each site of a topic, for a process that looks again and again: it reads what is new."""
+
+    def __init__(self, log: Log, kind: type[R], topic: str) -> None:
+        self._log, self._kind, self._topic = log, kind, topic
+        self._ends: list[int] = []
+        self._newest: dict[str, R] = {}
+
+    def refresh(self) -> Mapping[str, R]:
+        """Site -> its record. Raises as `Log.read_all`."""
+        if self._topic not in self._log.topics():
+            return self._newest
+        ends = self._log.end(self._topic)
+        spans = enumerate(zip(self._ends or self._log.beginning(self._topic), ends, strict=True))
+        unread = {At(self._topic, partition): span for partition, span in spans if span[0] < span[1]}
+        for message, record in rows_of(self._kind, self._log.read_all(unread) if unread else ()):
+            site = message.key.decode(errors="replace")
+            if record is None:
+                self._newest.pop(site, None)
+            else:
+                self._newest[site] = record
+        self._ends = ends
+        return self._newest

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from farmwatch.share.current_rate import read_sitemaps
 from farmwatch.share.live_share import LiveShare
 from farmwatch.share.site_farm import SiteFarm
-from stream.log.contract import Log, Output, partition_of
+from farmwatch.share.topic_records import NewestRecords
+from scoring.rates.farm_signs import ListedUrls
+from stream.log.contract import At, Log, Message, Output, partition_of
+from stream.memory.log import MemoryLog
 from stream.opening import open_log
 from stream.processing.metrics import Metrics
 from stream.schema.records import Sitemaps, encode
@@ -23,6 +28,20 @@ from tests.support.web.console_browser import visited
 COUNTS: dict[str, Any] = {"scored": 10, "pages": 10, "articles": 10, "epoch": "e"}
 SITES = [f"s{n}.example" for n in range(60)]  # half of them by a model, and of these half with ads
 LISTED = SITES[:20]
+
+
+class WatchedLog(MemoryLog):
+    """Notes what is read of the sitemaps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.create(all_topics(2, "e"))
+        self.read_of: list[dict[int, tuple[int, int]]] = []
+
+    def read_all(self, ranges: Mapping[At, tuple[int, int]]) -> Iterator[Message]:
+        if spans := {at.partition: span for at, span in ranges.items() if at.topic == SITEMAPS}:
+            self.read_of.append(spans)
+        return super().read_all(ranges)
 
 
 def fill(log: Log, partitions: int) -> None:
@@ -101,3 +120,21 @@ def test_the_share_of_farms_is_a_gauge() -> None:
     found = gauges()
     assert found["low"] < found["point"] < found["at_most"] < found["high"]
     assert found["point"] == pytest.approx(10 / 60, abs=0.03) and found["at_most"] == pytest.approx(15 / 60, abs=0.03)
+
+
+def test_sitemaps_are_read_once() -> None:
+    """Of one site its partition is read; a process that looks again reads what is new, and loses what is deleted."""
+    log = WatchedLog()
+    fill(log, 2)
+    newest = NewestRecords(log, ListedUrls, SITEMAPS)
+    assert newest.refresh() == read_sitemaps(log) and len(newest.refresh()) == len(LISTED)
+    site, place, ends = LISTED[3], partition_of(LISTED[3], 2), log.end(SITEMAPS)
+    log.read_of.clear()
+    assert list(read_sitemaps(log, site)) == [site] and log.read_of == [{place: (0, ends[place])}]
+    log.read_of.clear()
+    maps = Sitemaps(id=site, site=site, urls=7, files_read=1, files_listed=1, months={})
+    log.append([Output(SITEMAPS, place, site.encode(), encode(maps))])
+    assert newest.refresh()[site].urls == 7
+    log.append([Output(SITEMAPS, place, site.encode(), None)])
+    assert site not in newest.refresh()
+    assert log.read_of == [{place: (end, end + 1)} for end in (ends[place], ends[place] + 1)]
