@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from crawler.fetch.address_guard import FixedResolver
 from crawler.fetch.jobs import RequestKind
 from crawler.sources.catalogue import SOURCES
+from crawler.stages.preflight import check_settings
 from crawler.warc import pages as warc_pages
 from crawler.warc.exchange import RECORD_TYPES
 from farmwatch.commands.cli import app
@@ -143,6 +145,16 @@ def test_the_tables_of_sources_are_configurations(tmp_path: Path) -> None:
         file.write_text(table)
         assert load(file, [], {}).config.search
     assert file.exists() and all(f"\n## {name}\n" in page for name in (*SOURCES, "json_http"))
+
+
+def test_the_configuration_of_a_test_web_is_fit(tmp_path: Path) -> None:
+    """A crawl starts with the TOML of the how-to page, and asks no DNS."""
+    page = (DOCS / "how-to" / "crawl.md").read_text(encoding="utf-8").partition("## Crawl a test web")[2]
+    file = tmp_path / "trial.toml"
+    file.write_text(page.partition("```toml\n")[2].partition("```")[0])
+    settings = load(file, [], {}).config.crawl
+    check_settings(settings)
+    assert FixedResolver(settings.resolve_to).addresses == {"127.0.0.1"}
 
 
 def test_the_index_names_every_page() -> None:
