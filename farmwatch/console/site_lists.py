@@ -95,7 +95,7 @@ class SiteLists:
         name = query.get("site", "")
         row = self._model.site(name)
         if row is None:
-            raise NotFound(f"{name[:80]}: no such site in the log, or it has no row yet")
+            raise NotFound(f"{name[:80]}: no such site in the log, or it is not judged")
         after = query.get("after", "")[:64]
         pages = self._model.pages(row.site, row.detector, after=after, limit=PAGES_SHOWN + 1)
         test = self._jobs.soon((WALK, row.site), lambda: self._test(row))

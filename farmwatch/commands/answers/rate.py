@@ -244,7 +244,7 @@ def _show_change(config: Config, since: str, run: str, now_ms: int, *, as_json: 
 
 
 def _put_line(line: RateLine, *, of_visitors: bool, verbose: bool) -> None:
-    """Print the share, its main remark, unjudged and decided sites, and the versions; `verbose`: everything."""
+    """Print the share, its main remark, sites not judged and decided, and the versions; `verbose`: everything."""
     group = f"{line.by} {line.group}: " if line.by else ""
     group += "visitors' text: " if of_visitors else ""
     group += "content farms: " if line.definition == FARM and not line.farms else ""

@@ -80,7 +80,7 @@ def site(
 
 def _in_words(name: str, line: ListedSite | None, farm: SiteFarm | None) -> Iterator[str]:
     if line is None:
-        yield f"{name}: no verdict yet"
+        yield f"{name}: {verdict_words('', 0)}"
         return
     row = line.row
     p_llm = "" if line.p_llm is None else f"; probability of an LLM site {line.p_llm:.2f}"

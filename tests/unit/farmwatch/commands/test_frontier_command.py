@@ -102,6 +102,12 @@ def test_the_limit_says_that_there_is_more(farmwatch: Runner, unread: str, json:
     assert "shows more" not in farmwatch(*run, "--limit", "3").err
 
 
+def test_a_site_without_a_row_is_not_judged(farmwatch: Runner, tmp_path: Path) -> None:
+    """`site` calls a site that the crawl knows and TALLY has not seen as lists call one without a scored article."""
+    url = frontier_log(tmp_path, SiteRow("a.example", "http://x", queued=1, wanted=1))
+    assert farmwatch("site", "a.example", "--log", url).out.startswith("a.example: not judged\n")
+
+
 def test_a_host_parked_over_robots_txt_says_so(farmwatch: Runner, tmp_path: Path) -> None:
     """A host parked because robots.txt is unavailable has the reason, in the list and alone."""
     later = int(time.time() * 1000) + 3_600_000

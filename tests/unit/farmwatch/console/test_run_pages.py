@@ -96,6 +96,7 @@ def test_a_comparison_is_that_of_the_command(farmwatch: Runner, world: CutoverWo
     assert page.status == 200 and "kept in A" in page.text and found.json["pages"]["common"] == 60
     flips = [(int(number), place) for place, number in re.findall(r'flip"><a href="#(\w+)">(\d+)</a>', page.text)]
     assert flips == [(said["pages"]["a_only_article"], "out")] and 'id="out"' in page.text
+    assert '<th scope="col" class="n">unclassifiable</th>' in page.text  # as `compare` prints it
     assert unknown.status == 404 and "no run" in unknown.text
 
 
