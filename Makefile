@@ -100,7 +100,7 @@ $(STAMP): requirements.lock pyproject.toml
 	rm -f $(VENV)/.lock-* && touch $@
 
 $(PEERS): $(STAMP) requirements-bench.lock
-	$(BIN)/python -m pip install -q --require-hashes -r requirements-bench.lock
+	$(BIN)/python -m pip install -q --no-deps --require-hashes -r requirements-bench.lock
 	rm -f $(VENV)/.peers-* && touch $@
 
 $(DEMO_VENV)/.ready: requirements-base.lock pyproject.toml

@@ -15,6 +15,7 @@ import socket
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -25,6 +26,8 @@ import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
+from aiohttp.connector import Connection
+from aiohttp.http import HttpProcessingError, RawResponseMessage
 
 from crawler.errors import PrivateAddress
 from crawler.fetch.address_guard import FixedResolver, guarded_sockets, is_permitted, resolved
@@ -47,6 +50,25 @@ _WATCH_S = 0.25  # longest time between two checks of timeouts
 _OTHERS = 256  # open files for the log, the database, DNS, metrics
 
 _log = structlog.get_logger()
+Headers = Sequence[tuple[str, str]]
+
+
+@dataclass(slots=True)
+class Response:
+    """The head of a response, and the stream of its body."""
+
+    head: RawResponseMessage
+    content: aiohttp.StreamReader
+    sent: Headers  # with the request
+    _connection: Connection
+
+    def close(self) -> None:
+        """Drop the body and the connection."""
+        self._connection.close()
+
+    def release(self) -> None:
+        """Keep the connection if the body is complete."""
+        self._connection.release()
 
 
 class Connections(AbstractResolver):
@@ -73,7 +95,7 @@ class Connections(AbstractResolver):
         self._dead: OrderedDict[str, float] = OrderedDict()
         self._connector: _Connector | None = None
         self._loop: asyncio.AbstractEventLoop
-        self._headers = (
+        self._headers: Headers = (
             ("User-Agent", settings.user_agent),
             ("Accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"),
             ("Accept-Encoding", ACCEPTED),
@@ -113,25 +135,19 @@ class Connections(AbstractResolver):
         conditions: dict[str, str],
         cap: int,
         on_connect: Callable[[], Awaitable[None]],
-    ) -> aiohttp.ClientResponse:
+    ) -> Response:
         """Send a GET and wait for the head of its response; at most `cap` bytes of its body are wanted.
 
         It goes to one of the pins of `context`. `on_connect` is awaited between a new connection and the request. This
-        does the steps of aiohttp's session without retries, cookies and timers: one timer watches all responses. Raises
-        as aiohttp does, TimeoutError, and ProxyFailed.
+        takes the place of aiohttp's session, without retries, cookies and timers: one timer watches all responses.
+        Raises as aiohttp does, TimeoutError, ProxyFailed, and ValueError for what is no HTTP.
         """
-        assert self._connector is not None, "use `async with`"
-        headers = [*self._headers, *conditions.items()]
+        authority = url.host_port_subcomponent or ""
+        headers = [("Host", authority), *self._headers, *conditions.items()]
         if self._signer is not None:
-            headers += self._signer.headers(url.host_port_subcomponent or "")
-        request = aiohttp.ClientRequest("GET", url, headers=headers, loop=self._loop)
+            headers += self._signer.headers(authority)
         began = self._loop.time()
-        host = url.raw_host or ""
-        self._pins[host] = context.pins
-        try:
-            connection = await self._connector.connect(request, [], self._timeout)
-        finally:
-            del self._pins[host]
+        connection = await self._connect(url, context.pins)
         try:
             wire = connection.protocol
             assert isinstance(wire, _Wire)
@@ -158,20 +174,38 @@ class Connections(AbstractResolver):
                 max_field_size=_LINE_BYTES,
                 max_headers=_HEADERS,
             )
-            response = await request.send(connection)
-            try:
-                return await response.start(connection)
-            except BaseException:
-                response.close()
-                raise
+            wire.send(request_head(url.raw_path_qs, headers))
+            head, content = await wire.read()
+            while is_interim(head.code):
+                head, content = await wire.read()
+            return Response(head, content, headers, connection)
+        except HttpProcessingError as error:
+            connection.close()
+            raise ValueError(f"no HTTP: {error}") from None
         except BaseException:
             connection.close()
             raise
 
+    async def _connect(self, url: yarl.URL, pins: Sequence[ResolveResult]) -> Connection:
+        """A kept connection, or a new one to one of the pins."""
+        assert self._connector is not None, "use `async with`"
+        host = url.raw_host or ""
+        key = ConnectionKey(host, url.port, url.scheme == "https", True, None, None, None)
+        if (kept := await self._connector.kept(key)) is not None:
+            return kept
+        self._pins[host] = pins
+        try:
+            request = aiohttp.ClientRequest("GET", url, loop=self._loop)
+            return await self._connector.connect(request, [], self._timeout)
+        finally:
+            del self._pins[host]
+
     def _check_timeouts(self) -> None:
         now, idle_s = self._loop.time(), self._settings.idle_timeout_s
-        for wire in [wire for wire in self._under_way if now >= wire.ends or now - wire.heard >= idle_s]:
-            wire.fail(TimeoutError("the response takes too long"))
+        late = [wire for wire in self._under_way if now >= wire.ends or now - wire.heard >= idle_s]
+        for wire in late:
+            if not wire.is_complete:
+                wire.fail(TimeoutError("the response takes too long"))
         self._watch = self._loop.call_later(self._watch_s, self._check_timeouts) if self._under_way else None
 
     async def find(self, host: str, port: int) -> list[ResolveResult]:
@@ -238,6 +272,17 @@ class _Wire(ResponseHandler):
     most = HEAD_CAP_BYTES  # limit of `received`
     head: bytearray | None = None  # the start of a head; None outside of heads
     interim = 0  # heads that another follows
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all of a response is here."""
+        return self.head is None and self._payload is not None and self._payload.is_eof()
+
+    def send(self, request: bytes) -> None:
+        """Send a request. Raises ClientConnectionResetError."""
+        if self.transport is None or self.transport.is_closing():
+            raise aiohttp.ClientConnectionResetError("the connection is closed")
+        self.transport.write(request)
 
     def data_received(self, data: bytes) -> None:
         """As aiohttp's, and counts the bytes. An error behind a complete body only closes the connection."""
@@ -319,9 +364,22 @@ class _Connector(aiohttp.TCPConnector):
             made.close()
             raise
 
+    async def kept(self, key: ConnectionKey) -> Connection | None:
+        """A connection kept open."""
+        return await self._get(key, [])
+
     def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
         """As aiohttp's. Since a host keeps one connection, the hosts are counted."""
         super()._release(key, protocol, should_close=should_close or len(self._conns) >= _KEPT)
+
+
+def request_head(target: str, headers: Headers) -> bytes:
+    """The bytes of a GET. Raises ValueError for a character that ends a line."""
+    lines = [f"GET {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
+    head = "\r\n".join(lines)
+    if head.count("\r") != len(headers) or head.count("\n") != len(headers) or "\0" in head:
+        raise ValueError("a header of the request has more than one line")
+    return f"{head}\r\n\r\n".encode()
 
 
 def signer_of(settings: CrawlSettings) -> RequestSigner | None:

@@ -11,7 +11,7 @@ import structlog
 import yarl
 
 from crawler.fetch.address_guard import is_guard_error
-from crawler.fetch.connections import Connections
+from crawler.fetch.connections import Connections, Response
 from crawler.fetch.context import STARVED, FetchContext, FetchEnded, NoSocketLeft, StaleConnection
 from crawler.fetch.jobs import TEXTS, Capture, FetchRequest, RequestKind
 from crawler.fetch.page_checks import ERROR_CAP_BYTES, may_say_more
@@ -86,11 +86,11 @@ class Exchange:
         try:
             response = await self._connections.request(context, url, _conditions(context), cap, on_connect)
             try:
-                status = context.status = response.status
+                status = context.status = response.head.code
                 context.body = b""  # of a redirect
-                context.headers = kept_headers(response.headers.items())
+                context.headers = kept_headers(response.head.headers.items())
                 if "x-robots-tag" in context.headers:  # the stored header may be cut
-                    context.robots_tags = response.headers.getall("x-robots-tag")
+                    context.robots_tags = response.head.headers.getall("x-robots-tag")
                 if tape is not None:
                     tape.response = response
                 if 200 <= status < 300:
@@ -112,8 +112,6 @@ class Exchange:
             raise FetchEnded(FetchOutcome.FAILED, "tls", unreachable=True) from None
         except aiohttp.InvalidURL:
             raise FetchEnded(FetchOutcome.FAILED, "bad_url") from None
-        except aiohttp.ClientResponseError:  # no HTTP, or headers beyond the limits
-            raise FetchEnded(FetchOutcome.FAILED, "bad_response") from None
         except SiteRefused:
             raise FetchEnded(FetchOutcome.FAILED, "proxy_refused", transient=True, unreachable=True) from None
         except (aiohttp.ClientError, OSError) as error:
@@ -128,12 +126,10 @@ class Exchange:
             ) from None
         except BadEncoding:
             raise FetchEnded(FetchOutcome.FAILED, "bad_encoding") from None
-        except ValueError:  # from aiohttp's own parsing of headers and URLs
+        except ValueError:  # no HTTP, or headers beyond the limits
             raise FetchEnded(FetchOutcome.FAILED, "bad_response") from None
 
-    async def _read(
-        self, context: FetchContext, response: aiohttp.ClientResponse, cap: int, tape: _Tape | None
-    ) -> None:
+    async def _read(self, context: FetchContext, response: Response, cap: int, tape: _Tape | None) -> None:
         headers = context.headers
         is_page = context.job.kind in (RequestKind.PAGE, RequestKind.PROBE)
         if is_page and not content.may_be_html(headers.get("content-type", "")):
@@ -163,7 +159,7 @@ class Exchange:
                 break
         context.body, context.truncated = inflater.body(), inflater.cut_short or left <= 0
 
-    async def _read_error(self, context: FetchContext, response: aiohttp.ClientResponse, tape: _Tape | None) -> None:
+    async def _read_error(self, context: FetchContext, response: Response, tape: _Tape | None) -> None:
         """Read the start of the body of an error. A failure does not change the result of the fetch."""
         try:
             async with asyncio.timeout(_ERROR_S):
@@ -184,11 +180,11 @@ class Exchange:
 
 class _Tape:
     def __init__(self) -> None:
-        self.response: aiohttp.ClientResponse | None = None
+        self.response: Response | None = None
         self.pieces: list[bytes] = []
         self.truncated = ""
 
-    async def read(self, response: aiohttp.ClientResponse, cap: int) -> None:
+    async def read(self, response: Response, cap: int) -> None:
         """Read a body for the tap only. An error does not change the result of the fetch."""
         try:
             async with asyncio.timeout(_ERROR_S):
@@ -209,19 +205,18 @@ class _Tape:
     def capture(self, context: FetchContext) -> Capture:
         job, response = context.job, self.response
         assert response is not None
-        version = response.version
-        sent = response.request_info.headers
+        head = response.head
         return Capture(
             kind=job.kind,
             url=context.final_url,
             via="" if context.final_url == job.url else job.url,
             started_ms=context.sent_ms,
             address=context.address,
-            request_headers=[(name.encode(), value.encode("utf-8", "replace")) for name, value in sent.items()],
-            version=f"HTTP/{version.major}.{version.minor}" if version is not None else "HTTP/1.1",
-            status=response.status,
-            reason=clean(response.reason or "", 200),
-            headers=list(response.raw_headers),
+            request_headers=[(name.encode(), value.encode("utf-8", "replace")) for name, value in response.sent],
+            version=f"HTTP/{head.version.major}.{head.version.minor}",
+            status=head.code,
+            reason=clean(head.reason or "", 200),
+            headers=list(head.raw_headers),
             body=b"".join(self.pieces),
             truncated=self.truncated,
         )

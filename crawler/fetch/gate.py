@@ -40,7 +40,7 @@ class _Host:
     users: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Turn:
     """One request's hold of a host: `take` it, and `leave` it when the request is over."""
 

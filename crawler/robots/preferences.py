@@ -58,7 +58,7 @@ def stated_in_line(name: str, value: str) -> Stated:
 
 def stated_in_headers(headers: Mapping[str, str]) -> list[str]:
     """The signals of a response, as `header:content-usage:train-ai=n`. `headers` has lower-case names."""
-    return [f"{IN_HEADERS}{name}:{word}" for name in NAMES for word in words_of(headers.get(name, ""))]
+    return [f"{IN_HEADERS}{name}:{word}" for name in NAMES if name in headers for word in words_of(headers[name])]
 
 
 class StatedRules:
@@ -69,8 +69,10 @@ class StatedRules:
 
     def signals(self, url: str) -> list[str]:
         """The signals on a URL, as `robots.txt:content-usage:train-ai=n`."""
+        if not self._lines:  # as on most sites
+            return []
         found: dict[str, None] = {}
-        target = target_of(url) if self._lines else ""
+        target = target_of(url)
         for name in NAMES:
             matching = [entry for entry in self._lines if entry[1].name == name and entry[0].matches(target)]
             longest = max((pattern.octets for pattern, _ in matching), default=0)

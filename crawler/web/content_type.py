@@ -88,10 +88,11 @@ def is_html(content_type: str, body: bytes) -> bool:
         return False
     start = body[:SNIFFED_BYTES]
     binary = len(start) - len(start.translate(None, _BINARY))
-    # declared as UTF-16, or marked as UTF-16 or UTF-32: zero bytes are text
-    is_wide = charset_of_header(content_type).startswith("utf-16") or charset_of_mark(start) != ""
-    if binary > _BINARY_SHARE * len(start) and not is_wide:
-        return False
+    if binary > _BINARY_SHARE * len(start):
+        # declared as UTF-16, or marked as UTF-16 or UTF-32: zero bytes are text
+        is_wide = charset_of_header(content_type).startswith("utf-16") or charset_of_mark(start) != ""
+        if not is_wide:
+            return False
     return media_type(content_type) in _HTML or bool(_HTML_START.match(start.removeprefix(codecs.BOM_UTF8)))
 
 
@@ -133,7 +134,7 @@ def _declared(content_type: str, body: bytes) -> Iterator[str]:
 
 def _agrees(body: bytes, charset: str, truncated: bool) -> bool:
     """Whether at least half of the characters beyond ASCII are whole: real pages have single broken bytes."""
-    if charset in WITHOUT_CODEC:
+    if charset in WITHOUT_CODEC or (charset == "utf-8" and body.isascii()):
         return True
     try:
         # a truncated body may end within a character

@@ -12,6 +12,7 @@ from filters.quality.names import MEASURES as QUALITY
 from filters.structure.names import MEANINGS as STRUCTURE_MEANINGS
 from filters.structure.names import MEASURES as STRUCTURE
 from filters.structure.page_url import url_measures
+from stream.schema.packed_features import is_parsed, quality_of, structure_of
 from stream.schema.records import Features
 
 if TYPE_CHECKING:
@@ -54,32 +55,33 @@ LEARNED_INPUTS = tuple(name for name in INPUTS if name not in URL_INPUTS)
 """Names of the inputs that a model learns from."""
 UNKNOWN = -1.0
 """The value of an unknown input, below every measure."""
-_PLACE_OF_BLOCKS = [INPUTS.index(name) for name in _BLOCKS]
-_OTHER_PLACES = [place for place in range(len(INPUTS)) if place not in _PLACE_OF_BLOCKS]
 
 
 def has_inputs(features: Features) -> bool:
     """Whether a page has a text and a parsed structure. Raises ValueError for a damaged block table."""
     refuse_truncated(features.blocks)
-    return bool(features.structure) and not features.extract_error
+    return is_parsed(features) and not features.extract_error
 
 
 def inputs_of(pages: Sequence[Features]) -> Floats:
     """The inputs of pages that have them [pages, INPUTS]; UNKNOWN where a page lacks a measure."""
     import numpy as np  # slow to import: JUDGE needs it, most commands do not
 
-    inputs = np.full((len(pages), len(INPUTS)), np.nan)
-    if pages:
-        inputs[:, _PLACE_OF_BLOCKS] = _of_blocks([page.blocks for page in pages])
-        inputs[:, _OTHER_PLACES] = [
-            [
-                *[value if isinstance(value := page.measures.get(name), int | float) else None for name in _OF_PAGE],
-                page.quality["c4"][_C4_WORDS] if page.quality.get("c4") else None,
-                *_whole(page.quality.get("main", []), len(QUALITY)),
-                *_whole(page.structure, len(STRUCTURE)),
-            ]
-            for page in pages
+    if not pages:
+        return np.empty((0, len(INPUTS)))
+    numbers = [
+        [value if isinstance(value := page.measures.get(name), int | float) else None for name in _OF_PAGE]
+        for page in pages
+    ]
+    inputs = np.hstack(
+        [
+            np.array(numbers, np.float64),
+            _of_blocks([page.blocks for page in pages]),
+            _columns([quality_of(page, "c4")[_C4_WORDS : _C4_WORDS + 1] for page in pages], 1),
+            _columns([quality_of(page, "main") for page in pages], len(QUALITY)),
+            _columns([structure_of(page) for page in pages], len(STRUCTURE)),
         ]
+    )
     inputs[np.isnan(inputs)] = UNKNOWN
     return inputs
 
@@ -105,6 +107,9 @@ def _of_blocks(tables: Sequence[bytes]) -> Floats:
         )
 
 
-def _whole(values: list[float | None], length: int) -> list[float | None]:
-    """Values of an earlier epoch lack the last measures."""
-    return values if len(values) == length else [*values, *[None] * length][:length]
+def _columns(rows: Sequence[list[float | None]], length: int) -> Floats:
+    """So many columns of values [rows, length]; nan = unknown. Rows of an earlier epoch lack the last ones."""
+    import numpy as np
+
+    whole = [row if len(row) == length else [*row, *[None] * length][:length] for row in rows]
+    return np.array(whole, np.float64)

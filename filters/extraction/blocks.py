@@ -10,12 +10,13 @@ that it can be measured as a whole. A ruleset chooses the definition of a block:
 
 from __future__ import annotations
 
+import operator
 import struct
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum, StrEnum
-from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,46 +86,80 @@ def without_single_numbers(rows: Sequence[Block]) -> list[Block]:
     return [row if rows_of[row.kind >> ITEM_SHIFT] > 1 else row._replace(kind=row.kind & _FLAGS) for row in rows]
 
 
-class BlockChars(NamedTuple):
-    """Characters of a page: of each block, and of each list item and table cell."""
+class Sizes(NamedTuple):
+    """Characters of blocks or items, in the order of their pages."""
 
-    blocks: list[int]
-    listed: list[int]
+    page: NDArray[np.intp]
+    chars: NDArray[np.int64]
 
 
-def block_chars(tables: Sequence[bytes], definition: Definition) -> list[BlockChars]:
-    """The characters of packed tables, many at once. Raises ValueError for a truncated table.
+class SumsByLimit(dict[int, list[int]]):
+    """Limit -> characters of each page in the blocks or items that it counts; found when first asked for."""
 
-    A nested list's items have their own. A row without a number is an item of its own, but for rows of one line.
+    def __init__(self, pages: int, sizes: Sizes, counts: Callable[[Any, int], Any]) -> None:
+        super().__init__()
+        self._pages = pages
+        self._sizes = sizes
+        self._counts = counts
+
+    def __missing__(self, limit: int) -> list[int]:
+        import numpy as np
+
+        page, chars = self._sizes
+        # float64 holds the sums: a record has fewer than 2^18 rows of fewer than 2^32 characters
+        sums = np.bincount(page, chars * self._counts(chars, limit), self._pages)
+        found: list[int] = sums.astype(np.int64).tolist()
+        self[limit] = found
+        return found
+
+
+class PageBlocks:
+    """The blocks of many pages, measured together; each list has a number for each page.
+
+    A nested list's items have their own rows. A row without a number is an item of its own, but for rows of one line.
     """
-    import numpy as np  # slow to import: JUDGE needs it, most commands do not
 
-    for table in tables:
-        refuse_truncated(table)
-    rows = np.frombuffer(b"".join(tables), "<u4").reshape(-1, 4)
-    page = np.repeat(np.arange(len(tables)), [len(table) // ROW_BYTES for table in tables])
-    flagged, chars, kind = rows[:, 0], rows[:, 1].astype(np.int64), rows[:, 0] & KIND_MASK
-    is_like_last = np.zeros(len(rows), bool)
-    is_like_last[1:] = (page[1:] == page[:-1]) & (kind[1:] == kind[:-1])
-    goes_on = is_like_last & (flagged & JOINED != 0)
+    def __init__(self, tables: Sequence[bytes], definition: Definition) -> None:
+        """Read packed tables. Raises ValueError for a truncated table."""
+        import numpy as np  # slow to import: JUDGE needs it, most commands do not
 
-    def by_page(values: NDArray[np.int64], pages: NDArray[np.intp]) -> list[list[int]]:
-        ends = np.cumsum(np.bincount(pages, minlength=len(tables))).tolist()
-        every: list[int] = values.tolist()
-        return [every[start:end] for start, end in pairwise([0, *ends])]
+        for table in tables:
+            refuse_truncated(table)
+        rows = np.frombuffer(b"".join(tables), "<u4").reshape(-1, 4)
+        page = np.repeat(np.arange(len(tables)), [len(table) // ROW_BYTES for table in tables])
+        flagged, chars, kind = rows[:, 0], rows[:, 1].astype(np.int64), rows[:, 0] & KIND_MASK
+        is_like_last = np.zeros(len(rows), bool)
+        is_like_last[1:] = (page[1:] == page[:-1]) & (kind[1:] == kind[:-1])
+        goes_on = is_like_last & (flagged & JOINED != 0)
 
-    is_run = definition is Definition.RUN
-    starts = np.flatnonzero(~(is_run & (goes_on | is_like_last & (kind == _PARAGRAPH))))
-    blocks = by_page(np.add.reduceat(chars, starts), page[starts])
+        is_run = definition is Definition.RUN
+        starts = np.flatnonzero(~(is_run & (goes_on | is_like_last & (kind == _PARAGRAPH))))
+        self.blocks = Sizes(page[starts], np.add.reduceat(chars, starts))
 
-    listed = np.flatnonzero((kind == LISTED[0]) | (kind == LISTED[1]))
-    number, of_page = flagged[listed].astype(np.int64) >> ITEM_SHIFT, page[listed]
-    _, first, same = np.unique(of_page << 32 | number, return_index=True, return_inverse=True)
-    opens = np.where(number, first[same] == np.arange(len(listed)), ~goes_on[listed])
-    place = np.cumsum(opens) - 1
-    place = np.where(number, place[first[same]], place)
-    items = np.bincount(place, chars[listed]).astype(np.int64)
-    return [BlockChars(*both) for both in zip(blocks, by_page(items, of_page[opens]), strict=True)]
+        listed = np.flatnonzero((kind == LISTED[0]) | (kind == LISTED[1]))
+        number, of_page = flagged[listed].astype(np.int64) >> ITEM_SHIFT, page[listed]
+        _, first, same = np.unique(of_page << 32 | number, return_index=True, return_inverse=True)
+        opens = np.where(number, first[same] == np.arange(len(listed)), ~goes_on[listed])
+        place = np.cumsum(opens) - 1
+        place = np.where(number, place[first[same]], place)
+        self.listed = Sizes(of_page[opens], np.bincount(place, chars[listed]).astype(np.int64))
+
+        self._pages = len(tables)
+        self.in_large = SumsByLimit(self._pages, self.blocks, operator.ge)
+        self.in_small_listed = SumsByLimit(self._pages, self.listed, operator.le)
+
+    @property
+    def chars(self) -> list[int]:
+        return self.in_large[0]
+
+    @cached_property
+    def longest(self) -> list[int | None]:
+        """Characters of the longest block; None for a page without blocks."""
+        import numpy as np
+
+        longest = np.full(self._pages, -1)
+        np.maximum.at(longest, *self.blocks)
+        return [None if chars < 0 else chars for chars in longest.tolist()]
 
 
 def link_code_share(rows: Iterable[Block]) -> float | None:

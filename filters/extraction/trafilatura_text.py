@@ -15,6 +15,8 @@ from typing import Any
 
 import trafilatura.core
 import trafilatura.external
+import trafilatura.main_extractor
+from lxml.etree import XPath
 from trafilatura.settings import Extractor
 
 from filters.extraction import main_text
@@ -22,6 +24,7 @@ from filters.extraction.blocks import link_code_share, pack
 from filters.extraction.html_tree import parse
 from filters.extraction.interface import RETRY_LINK_CODE_SHARE, ExtractError, Extraction
 from filters.extraction.lone_text import make_paragraphs
+from filters.extraction.quick_search import quick
 
 _LEAST_PRECISE_SHARE = 0.25
 """Share of the characters of a flat text below which the precise text is a stub. Of 43 labelled pages with flat text
@@ -34,6 +37,12 @@ _TRAFILATURA = threading.Lock()  # one page at a time per process: patched names
 # The names under which Trafilatura's code calls its parser and its flat fallbacks, see `_on`.
 _core: Any = trafilatura.core
 _external: Any = trafilatura.external
+_SEARCHES = [
+    (vars(module), name, searches, [quick(search) for search in searches])
+    for module in (trafilatura.core, trafilatura.external, trafilatura.main_extractor)
+    for name, searches in vars(module).items()
+    if isinstance(searches, list) and searches and all(isinstance(search, XPath) for search in searches)
+]
 
 
 def by_trafilatura(html: str, tree: Any) -> Extraction:
@@ -86,7 +95,7 @@ def _options(mode: str) -> Extractor:
 
 @contextmanager
 def _on(tree: Any) -> Iterator[list[Any]]:
-    """Patch Trafilatura to work on `tree` without a copy; yields the bodies of its flat fallbacks.
+    """Patch Trafilatura to work on `tree` without a copy, with quick searches; yields the bodies of its flat fallbacks.
 
     Trafilatura does not report which algorithm won, so this wraps its two functions that make flat bodies.
     """
@@ -103,7 +112,11 @@ def _on(tree: Any) -> Iterator[list[Any]]:
 
     _core.load_html = lambda *_: tree
     _external.justext_rescue, _core.baseline = watched(justext), watched(baseline)
+    for names, name, _, quicker in _SEARCHES:
+        names[name] = quicker
     try:
         yield seen
     finally:
         _core.load_html, _external.justext_rescue, _core.baseline = load, justext, baseline
+        for names, name, searches, _ in _SEARCHES:
+            names[name] = searches

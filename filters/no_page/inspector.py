@@ -77,6 +77,7 @@ _ELEMENT = re.compile(
 )
 
 _Found = tuple[set[str], set[str], set[str], set[str]]
+_Titled = dict[str, set[str]]
 
 
 class Inspected(NamedTuple):
@@ -93,17 +94,17 @@ def inspect(
     if not has_outline:
         return Inspected(reason_of(status, headers, body, encoding), b"")
     seen = view(lowered(body, encoding), LONG)
-    return Inspected(_reason(status, headers, seen), outline_of(url, seen))
+    return Inspected(_reason(status, headers, seen, _titled(seen.title)), outline_of(url, seen))
 
 
 def reason_of(status: int, headers: Mapping[str, str], body: bytes | str, encoding: str) -> str:
     """The reason of `inspect`, of less text and without an outline."""
     document = lowered(body, encoding)
-    enough = LONG if _titled(title_of(document)) or _leads_nowhere(document) else SHORT
-    return _reason(status, headers, view(document, enough))
+    title = _titled(title_of(document))
+    return _reason(status, headers, view(document, LONG if title else SHORT), title)
 
 
-def _reason(status: int, headers: Mapping[str, str], seen: View) -> str:
+def _reason(status: int, headers: Mapping[str, str], seen: View, title: _Titled) -> str:
     if status == 206:
         return "partial"
     for name, value, reason in _HEADERS:
@@ -111,9 +112,9 @@ def _reason(status: int, headers: Mapping[str, str], seen: View) -> str:
             return reason
     if not _is_html(seen.document):
         return "not_html" if seen.document.strip() else ""
-    if seen.size > LONG:
+    if seen.size > (LONG if title else SHORT):  # too long for the signs that it may have
         return ""
-    signs_of = _found(seen)
+    signs_of = _found(seen, title)
     expected = _STATUSES.get(status, "")
     if status == 503 and "retry-after" not in headers:
         expected = ""
@@ -148,13 +149,10 @@ def _is_html(document: bytes) -> bool:
     return bool(_ELEMENT.search(document))
 
 
-def _found(seen: View) -> tuple[_Found, _Found]:
-    """The reasons of title, headings, marks and text, with all headings and with the first; long: of a title."""
+def _found(seen: View, title: _Titled) -> tuple[_Found, _Found]:
+    """The reasons of title, headings, marks and text, with all headings and with the first."""
     titles, texts, marks = _automata()
-    title = _titled(seen.title)
     titled = set().union(*title.values())
-    if seen.size > SHORT and not titled:
-        return (titled, titled, titled, titled), (titled, titled, titled, titled)
     headed = [  # the words of the title are no second sign, nor are they below in the text
         {reason for part in _segments(heading) if _letters(part) not in title for reason in titles(part)}
         for heading in seen.headings
@@ -196,7 +194,12 @@ def _only_asks_for_consent(seen: View) -> bool:
 
 
 def _leads_nowhere(document: bytes) -> bool:
-    return len(document.split(b"<a ", NEXT_TO_NO_LINKS + 1)) <= NEXT_TO_NO_LINKS + 1  # counting would read all of it
+    at = -1
+    for _ in range(NEXT_TO_NO_LINKS + 1):  # counting would read all of it
+        at = document.find(b"<a ", at + 1)
+        if at < 0:
+            return True
+    return False
 
 
 def _few_links(seen: View) -> bool:
@@ -215,7 +218,7 @@ def _segments(title: str) -> list[str]:
     return [title, *_BETWEEN.split(title)] if title else []
 
 
-def _titled(title: str) -> dict[str, set[str]]:
+def _titled(title: str) -> _Titled:
     """The segments of a title that speak for reasons, by their letters."""
     titles = _automata()[0]
     return {_letters(segment): reasons for segment in _segments(title) if (reasons := titles(segment))}

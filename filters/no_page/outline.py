@@ -51,13 +51,14 @@ def outline_of(url: str, view: View) -> bytes:
     if len(words) < _FEWEST_WORDS:
         return b""
     classes = body_class(view.visible)
+    heading = next(iter(view.headings), "")
     head = _HEAD.pack(
         _VERSION,
         error_class(classes),
         _digest(_title_words(view.title, echo)),
-        _digest(_title_words(" ".join(view.headings[:1]), echo)),
+        _digest(_title_words(heading, echo)),
         _digest(sorted(word for word in classes.split() if not _DIGIT.search(word))),
-        _digest(_words(_lead(view), echo)),
+        _digest(_words(_lead(view, heading), echo)),
     )
     return head + _sketch(words).astype("<u2").tobytes()
 
@@ -84,9 +85,8 @@ def error_class(classes: str) -> bool:
     return bool(_ERROR_CLASS.search(classes))
 
 
-def _lead(view: View) -> str:
+def _lead(view: View, heading: str) -> str:
     """The first sentence or so after the heading: recommendations and their excerpts follow it."""
-    heading = view.headings[0] if view.headings else ""
     start = next((number for number, block in enumerate(view.blocks, 1) if block.strip() == heading), 0)
     return next((block for block in view.blocks[start:] if text_size(block) >= _LEAD_SIZE), "")
 

@@ -49,11 +49,24 @@ class View(NamedTuple):
 
     document: bytes  # UTF-8, ASCII letters in lower case
     visible: bytes  # the document without scripts and the like, bounded
-    title: str
-    headings: tuple[str, ...]  # h1 to h3, the first ones
     blocks: tuple[str, ...]  # of the text outside of links, bounded
     size: int  # of the blocks
     prose: int  # of the blocks that are as long as a paragraph
+
+    @property
+    def title(self) -> str:
+        return title_of(self.document)
+
+    @property
+    def headings(self) -> list[str]:
+        """Headings h1 to h3, the first ones."""
+        headings: list[str] = []
+        at = 0
+        while len(headings) < MAX_HEADINGS and (heading := _HEADING.search(self.visible, at)):
+            at = heading.end()
+            if line := markup_text(heading[0][:400].removesuffix(b"</h")):
+                headings.append(line)
+        return headings
 
     def lines(self) -> list[str]:
         """The visible text with links, bounded, a block a line."""
@@ -68,21 +81,14 @@ def view(document: bytes, enough: int = sys.maxsize) -> View:
     for piece in _pieces(_without_hidden(document)):
         text = _ANCHOR.sub(b" ", b">" + piece if pieces else piece)  # a later piece may begin within a text
         pieces.append(piece)
-        for block in _blocks(text):
-            blocks.append(block)
-            length = text_size(block)
-            size += length
-            prose += length if length >= PROSE_SIZE else 0
+        found = _blocks(text)
+        sizes = list(map(text_size, found))
+        blocks += found
+        size += sum(sizes)
+        prose += sum(filter(PROSE_SIZE.__le__, sizes))
         if size > enough:
             break
-    visible = b"".join(pieces)
-    headings: list[str] = []
-    at = 0
-    while len(headings) < MAX_HEADINGS and (heading := _HEADING.search(visible, at)):
-        at = heading.end()
-        if line := markup_text(heading[0][:400].removesuffix(b"</h")):
-            headings.append(line)
-    return View(document, visible, title_of(document), tuple(headings), tuple(blocks), size, prose)
+    return View(document, b"".join(pieces), tuple(blocks), size, prose)
 
 
 def title_of(document: bytes) -> str:
@@ -142,21 +148,21 @@ def _without_hidden(document: bytes) -> Iterator[bytes]:
 def _pieces(parts: Iterable[bytes]) -> Iterator[bytes]:
     """The parts joined to pieces of about `PIECE_BYTES`, bounded in all."""
     left = MAX_MARKUP_BYTES
-    piece = b""
+    piece = bytearray()
     for part in parts:
         for start in range(0, len(part), PIECE_BYTES):
-            taken = part[start : min(start + PIECE_BYTES, start + left)]
+            taken = part[start : start + min(PIECE_BYTES, left)]
             left -= len(taken)
             piece += taken
             if len(piece) >= PIECE_BYTES:  # cut at the last place in no tag and no link, unless in the first half
                 link = piece.rfind(b"<a ")
                 cut = link if piece.find(b"</a", link) < 0 <= link else piece.rfind(b"<")
                 cut = cut if 2 * cut > len(piece) else len(piece)
-                yield piece[:cut]
-                piece = piece[cut:]
+                yield bytes(piece[:cut])
+                del piece[:cut]
         if not left:
             break
-    yield piece
+    yield bytes(piece)
 
 
 def _blocks(markup: bytes) -> list[str]:

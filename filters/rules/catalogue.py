@@ -17,6 +17,7 @@ from filters.rules.kinds import MOST, Facts, Rule, RuleKind, Value
 from filters.rules.published import QUALITY_RULES
 from filters.rules.url_patterns import OTHER
 from filters.structure.names import MEASURES as STRUCTURE
+from stream.schema.packed_features import structure_of
 from stream.schema.records import Segments
 
 RULES_VERSION = 4
@@ -30,25 +31,18 @@ _PERPLEXITY = "Fernández-Pichel et al. 2023"
 _BLOCK_CHARS, _MODEL = frozenset({"block_chars"}), frozenset({"model"})
 
 
-def _large_block_share(facts: Facts, rule: Rule) -> Value:
-    large = rule.block_chars
-    return sum([chars for chars in facts.text.blocks if chars >= large]) / facts.chars if facts.chars else None
-
-
 def _link_code_share(facts: Facts, _: Rule) -> Value:
     """The share of the main text. A flat fallback has lost it: that of the page counts."""
     known = facts.measures.get("link_code_share")
     if known is None and facts.features.extract_path == "fallback":
-        page = dict(zip(STRUCTURE, facts.features.structure, strict=False))
+        page = dict(zip(STRUCTURE, structure_of(facts.features), strict=False))
         anchors = page.get("anchor_share")
         return None if anchors is None else min(anchors + (page.get("page_code_share") or 0.0), 1.0)
     return known
 
 
 def _list_table_share(facts: Facts, rule: Rule) -> Value:
-    if not facts.chars or facts.features.extract_path in _FLAT_PATHS:
-        return None
-    return sum([chars for chars in facts.text.listed if chars <= rule.block_chars]) / facts.chars
+    return None if facts.features.extract_path in _FLAT_PATHS else facts.small_listed_share(rule.block_chars)
 
 
 def _language(facts: Facts, rule: Rule) -> Value:
@@ -139,17 +133,13 @@ RULES: dict[str, RuleKind] = {
         high=1,
     ),
     "longest_block": _kind(
-        "longest_block",
-        ">",
-        "characters of the longest block",
-        lambda facts, _: max(facts.text.blocks, default=None),
-        whole=True,
+        "longest_block", ">", "characters of the longest block", lambda facts, _: facts.longest_block, whole=True
     ),
     "large_block_share": _kind(
         "large_block_share",
         ">=",
         "characters in blocks of at least block_chars / characters",
-        _large_block_share,
+        lambda facts, rule: facts.large_block_share(rule.block_chars),
         high=1,
         fields=_BLOCK_CHARS,
     ),

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import xxhash
 
-from filters.extraction.blocks import block_chars, refuse_truncated
+from filters.extraction.blocks import PageBlocks, refuse_truncated
 from filters.quality.names import TextName
 from filters.rules.kinds import NOTHING, Facts, Prepared
 from filters.rules.ruleset import Fluent, Ruleset
 from filters.segments.names import OF_SITE
 from filters.structure.names import MEASURES
+from stream.schema.packed_features import segments_of, structure_of, text_of
 from stream.schema.page_age import age_of
 from stream.schema.records import Features, RuleOutcome, Verdict
 from stream.schema.vocabulary import PageClass
@@ -36,11 +37,8 @@ def prepare(pages: Sequence[Features], ruleset: Ruleset) -> list[Prepared | Valu
     good = [page for place, page in enumerate(pages) if place not in errors]
     tables, definitions = [page.blocks for page in good], {table.blocks for table in ruleset.tables.values()}
     logits = {model.digest: model.logits_of(good) for model in ruleset.models}
-    chars = {definition: block_chars(tables, definition) for definition in definitions}
-    found = (
-        Prepared({name: of[place] for name, of in logits.items()}, {name: of[place] for name, of in chars.items()})
-        for place in range(len(good))
-    )
+    blocks = {definition: PageBlocks(tables, definition) for definition in definitions}
+    found = (Prepared({name: of[place] for name, of in logits.items()}, blocks, place) for place in range(len(good)))
     return [errors.get(place) or next(found) for place in range(len(pages))]
 
 
@@ -94,8 +92,8 @@ def judge_and_text(
 
 def needs_script(features: Features) -> bool:
     """Whether a page asks for JavaScript, and has no main text or hardly any visible text without it."""
-    of = features.structure
-    return len(of) > _NEEDS_SCRIPT and of[_NEEDS_SCRIPT] == 1 and (of[_SCRIPT_ONLY] == 1 or not features.text)
+    of = structure_of(features)
+    return len(of) > _NEEDS_SCRIPT and of[_NEEDS_SCRIPT] == 1 and (of[_SCRIPT_ONLY] == 1 or not text_of(features))
 
 
 def _outcomes(features: Features, ruleset: Ruleset, prepared: Prepared) -> tuple[list[RuleOutcome], list[str]]:
@@ -121,27 +119,29 @@ def scored_text(
     features: Features, scores: TextName, kinds: Sequence[str] = OF_SITE, fluent: Fluent | None = None
 ) -> tuple[str, str]:
     """A text of a page and its digest; of segments, those of these kinds. Unknown template lines count as its own."""
+    if scores == TextName.MAIN:
+        return features.text, features.text_digest
     if scores == TextName.SEGMENTS:
         from filters.segments.segments import segment_text  # rarely needed
 
-        of_kinds = [of_kind for of_kind in features.segments or () if of_kind.kind in kinds]
-        text = "\n".join([segment_text(features.text, of_kind) for of_kind in of_kinds])
+        of_kinds = [of_kind for of_kind in segments_of(features) or () if of_kind.kind in kinds]
+        text = "\n".join([segment_text(text_of(features), of_kind) for of_kind in of_kinds])
     elif scores == TextName.C4:
         from filters.quality.c4 import clean  # rarely needed
 
-        text = clean(features.text).text
+        text = clean(text_of(features)).text
     elif scores == TextName.NOPUNC:
         from filters.quality.lines import punctuated_text  # rarely needed
 
-        text = punctuated_text(features.text)
+        text = punctuated_text(text_of(features))
     elif scores == TextName.FLUENT and fluent:
         from filters.perplexity.fluent import fluent_text  # rarely needed
 
-        text = fluent_text(features.text, fluent.model, fluent.limit)
+        text = fluent_text(text_of(features), fluent.model, fluent.limit)
     elif scores == TextName.OWN and features.template_lines:
         from filters.duplicates.lines import own_text  # rarely needed
 
-        text = own_text(features.text, features.template_lines)
+        text = own_text(text_of(features), features.template_lines)
     else:
         return features.text, features.text_digest
     return text, xxhash.xxh3_128_hexdigest(text.encode("utf-8", "replace"))

@@ -11,10 +11,11 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from filters.articles.model import ArticleModel, Logits
-from filters.extraction.blocks import BlockChars, Definition, block_chars
+from filters.extraction.blocks import Definition, PageBlocks
 from filters.quality.names import MEASURES, TextName
 from filters.rules.url_patterns import UrlPattern
 from filters.segments.names import OF_SITE, SegmentKind
+from stream.schema.packed_features import quality_of, segments_of
 from stream.schema.records import Features, Segments
 from stream.text.toml import as_toml
 
@@ -25,7 +26,8 @@ class Prepared(NamedTuple):
     """What is known of a page before it is judged: quicker to find for many pages at once."""
 
     logits: Mapping[str, Logits | None] = MappingProxyType({})  # by the digest of the model
-    blocks: Mapping[Definition, BlockChars] = MappingProxyType({})
+    blocks: Mapping[Definition, PageBlocks] = MappingProxyType({})  # of all pages
+    place: int = 0  # of the page among them
 
 
 NOTHING = Prepared()
@@ -73,42 +75,60 @@ class Facts:
         self.features = features
         self.measures = features.measures
         self._definition = definition
+        self._known_blocks = prepared.blocks.get(definition)
         self._reads = reads
         self._prepared = prepared
-        self._logits = dict(prepared.logits)
+        self._logits: dict[str, Logits | None] = {}  # of models that `prepared` lacks
         self._kinds = kinds
         self._quality: dict[TextName, list[float | None]] = {}
 
-    @cached_property
-    def text(self) -> BlockChars:
-        known = self._prepared.blocks.get(self._definition)
-        return known or block_chars([self.features.blocks], self._definition)[0]
+    @property
+    def _blocks(self) -> PageBlocks:
+        if self._known_blocks is None:
+            self._known_blocks = PageBlocks([self.features.blocks], self._definition)
+        return self._known_blocks
 
-    @cached_property
-    def chars(self) -> int:
-        return sum(self.text.blocks)
+    @property
+    def longest_block(self) -> int | None:
+        return self._blocks.longest[self._prepared.place]
+
+    def large_block_share(self, least: int) -> float | None:
+        """The share of characters in blocks of at least so many; None without characters."""
+        return self._share(self._blocks.in_large[least])
+
+    def small_listed_share(self, most: int) -> float | None:
+        """The share of characters in list items and table cells of at most so many; None without characters."""
+        return self._share(self._blocks.in_small_listed[most])
+
+    def _share(self, chars: list[int]) -> float | None:
+        place = self._prepared.place
+        return chars[place] / self._blocks.chars[place] if self._blocks.chars[place] else None
 
     @cached_property
     def segments(self) -> list[Segments] | None:
         """The segments of the kinds that count, most words first; None for an older epoch."""
-        if self.features.segments is None:
+        every = segments_of(self.features)
+        if every is None:
             return None
-        counted = [of_kind for of_kind in self.features.segments if of_kind.kind in self._kinds]
+        counted = [of_kind for of_kind in every if of_kind.kind in self._kinds]
         return sorted(counted, key=lambda of_kind: -of_kind.words)
 
     def logits(self, model: ArticleModel) -> Logits | None:
         """The logit of each kind of page; None for a page without a text or a parsed structure."""
-        if model.digest not in self._logits:
-            self._logits[model.digest] = model.logits(self.features)
-        return self._logits[model.digest]
+        digest = model.digest
+        if digest in self._prepared.logits:
+            return self._prepared.logits[digest]
+        if digest not in self._logits:
+            self._logits[digest] = model.logits(self.features)
+        return self._logits[digest]
 
     def quality(self, rule: Rule) -> list[float | None]:
         """Quality measures of the rule's text in the order of MEASURES; None for what an older epoch lacks."""
         text = rule.text or self._reads
         if text not in self._quality:
-            values = self.features.quality.get(text, [])
+            values = quality_of(self.features, text)
             if text == TextName.OWN and not values and not self.features.template_lines:
-                values = self.features.quality.get(TextName.MAIN, [])
+                values = quality_of(self.features, TextName.MAIN)
             self._quality[text] = [*values, *[None] * (len(MEASURES) - len(values))]
         return self._quality[text]
 

@@ -12,8 +12,9 @@ from filters.rules.judgement import judge_and_text, prepare
 from filters.rules.kinds import Prepared
 from filters.rules.ruleset import Ruleset
 from filters.stages.metrics import PAGE_VERDICTS, RULE_DROPS
-from stream.processing.metrics import STAGE_RECORDS
+from stream.processing.metrics import STAGE_RECORDS, Count
 from stream.processing.stage import BY_REPLAY, Context, Series, Stage
+from stream.schema.packed_features import PackedFeatures
 from stream.schema.records import Features, Record, ScoreRequest, Verdict
 from stream.schema.runs import LIVE, RunNames, names_of
 from stream.schema.vocabulary import KEPT, PageClass
@@ -58,7 +59,17 @@ class JudgeStage(Stage):
         self._is_behind = is_behind
         self._read_on_ms = 0
         self._headers = {"run": run, "ruleset": ruleset.digest}
-        self.inputs = {self._names.features: Features}
+        labels = {"run": run, "ruleset": ruleset.name}
+        self._of_verdict: dict[str, list[Count]] = {
+            verdict: [
+                (PAGE_VERDICTS, 1, {**labels, "verdict": verdict}),
+                (STAGE_RECORDS, 1, {**labels, "stage": self.name, "result": verdict}),
+            ]
+            for verdict in PageClass
+        }
+        rules = (rule.name for table in ruleset.tables.values() for rule in table.rules)
+        self._of_drop: dict[str, Count] = {name: (RULE_DROPS, 1, {**labels, "rule": name}) for name in rules}
+        self.inputs = {self._names.features: PackedFeatures}
         self.forward = self._names.requests
         if replays:
             self._headers[BY_REPLAY] = "1"
@@ -66,13 +77,9 @@ class JudgeStage(Stage):
 
     def metric_series(self, run: str) -> Iterator[Series]:
         yield from super().metric_series(run)
-        labels = {"run": run, "ruleset": self.ruleset.name}
-        for verdict in PageClass:
-            yield PAGE_VERDICTS, {**labels, "verdict": verdict}
-            yield STAGE_RECORDS, {**labels, "stage": self.name, "result": verdict}
-        more = self.ruleset.otherwise.rules if self.ruleset.otherwise else ()
-        for name in dict.fromkeys(rule.name for rule in (*self.ruleset.rules, *more)):
-            yield RULE_DROPS, {**labels, "rule": name}
+        for counts in (*self._of_verdict.values(), self._of_drop.values()):
+            for metric, _, labels in counts:
+                yield metric, {**labels, "run": run}
 
     def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
         return prepare([record for record in records if isinstance(record, Features)], self.ruleset)
@@ -83,11 +90,9 @@ class JudgeStage(Stage):
         if verdict.verdict in KEPT and self._is_wanted(verdict, ctx):
             request = request_of(record, verdict, text, self._detector)
             ctx.emit(self._names.requests, request, headers=self._headers)
-        run, name = self.run, self.ruleset.name
-        ctx.meter.count(STAGE_RECORDS, run=run, ruleset=name, stage=self.name, result=verdict.verdict)
-        ctx.meter.count(PAGE_VERDICTS, run=run, ruleset=name, verdict=verdict.verdict)
-        for rule in verdict.failed if verdict.verdict == PageClass.DROPPED else ():
-            ctx.meter.count(RULE_DROPS, run=run, ruleset=name, rule=rule)
+        ctx.meter.extend(self._of_verdict[verdict.verdict])
+        if verdict.verdict == PageClass.DROPPED:
+            ctx.meter.extend([self._of_drop[rule] for rule in verdict.failed])
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
         """In a replay, read new scores at intervals. In a live run that has caught up, drop `known`."""
@@ -148,7 +153,7 @@ class ScoreRequestStage(Stage):
         self._names = names
         self._detector = detector
         self._headers = {"run": run, "ruleset": ruleset.digest}
-        self.inputs = {names.features: Features}
+        self.inputs = {names.features: PackedFeatures}
 
     def process(self, record: Features, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing to prepare
         result = "passed_over"

@@ -100,8 +100,7 @@ class Output(msgspec.Struct, frozen=True):
     timestamp_ms: int | None = None  # None = now, by the log's clock
 
 
-@dataclass(frozen=True, slots=True)
-class StateChange:
+class StateChange(msgspec.Struct, frozen=True):
     """One change of keyed state: value None deletes the key. `due_at` (ms) enters the due index; None leaves it out."""
 
     key: bytes

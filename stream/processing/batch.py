@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any
@@ -49,8 +50,9 @@ class Batch:
 
     def process(self, messages: Sequence[Message], prepared: Mapping[int, Any]) -> None:
         """Process in order; `prepared`: index -> result or exception. Raises the first error that ends the batch."""
+        self._offsets = {At(*place): m.offset + 1 for place, m in {(m.topic, m.partition): m for m in messages}.items()}
+        read: list[str] = []  # topics
         for index, message in enumerate(messages):
-            self._offsets[At(message.topic, message.partition)] = message.offset + 1
             taken = input_of(message, self._stage)
             if taken is None:
                 continue
@@ -59,7 +61,7 @@ class Batch:
                 self.meter.count(LOG_EXPIRED_UNREAD_RECORDS, message.expired, topic=message.topic)
                 self._write_dead_letter(message, RecordsExpired(message.damage))
                 continue
-            self.meter.count(LOG_RECORDS, topic=message.topic, direction="in")
+            read.append(message.topic)
             if heartbeat.is_heartbeat(message):
                 started, forward = heartbeat.started_at(message), self._stage.forward
                 if started is not None and self._stage.heartbeat_input in (None, message.topic):
@@ -68,6 +70,7 @@ class Batch:
                         self._outputs.append(heartbeat.travelling(forward, message.partition, message.headers))
             elif message.value is not None:
                 self._process_one(taken, prepared[index], is_retry=taken is not message)
+        self._count(read, "in")
 
     def tick(self, partitions: Sequence[int]) -> None:
         self._stage.tick({partition: self._context(partition) for partition in partitions})
@@ -76,20 +79,24 @@ class Batch:
         state = {p: changes for p, staged in self._states.items() if (changes := staged.changes())}
         if not (self._outputs or self._offsets or state):
             return None
-        for output in self._outputs:
-            self.meter.count(LOG_RECORDS, topic=output.topic, direction="out")
+        self._count([output.topic for output in self._outputs], "out")
         return Commit(self._outputs, self._offsets, state)
+
+    def _count(self, topics: Iterable[str], direction: str) -> None:
+        for topic, records in Counter(topics).items():
+            self.meter.count(LOG_RECORDS, records, topic=topic, direction=direction)
 
     def _process_one(self, message: Message, prepared: Any, *, is_retry: bool) -> None:
         headers = {name: message.headers[name] for name in PASSED_ON if name in message.headers}
         context = self._context(message.partition, headers)
+        before = context.mark()
         try:
             if isinstance(prepared, Exception):
                 raise prepared
             record, result = prepared
-            with context.savepoint():
-                self._stage.process(record, result, context)
+            self._stage.process(record, result, context)
         except Exception as error:  # the class decides whether it concerns one record
+            context.undo(before)
             if not concerns_one_record(error):
                 raise
             # permanent damage is not the stage's fault, and a retry that fails must not hold back other records

@@ -7,6 +7,7 @@ series of a run stay until the process ends.
 from __future__ import annotations
 
 import threading
+from collections import Counter as Counts
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -112,33 +113,43 @@ class Metrics:
             return self._metrics[metric]
 
 
-_Counts = dict[_Labelled, float]
-MeterMark = tuple[_Counts, int]
+Count = tuple[Metric, float, dict[str, str]]  # a metric, a number and labels
+MeterMark = tuple[int, int]
 
 
 class Meter:
     """Counts and observations of one batch; `apply` after its commit, or drop it with a rollback."""
 
     def __init__(self) -> None:
-        self._counts: _Counts = {}
-        self._observed: list[tuple[Metric, float, dict[str, str]]] = []
+        self._counted: list[Count] = []  # not added up, so that a mark costs nothing
+        self._observed: list[Count] = []
 
     def count(self, metric: Metric, amount: float = 1, **labels: str) -> None:
-        key = (metric, tuple(labels.items()))
-        self._counts[key] = self._counts.get(key, 0) + amount
+        self._counted.append((metric, amount, labels))
+
+    def extend(self, counts: Iterable[Count]) -> None:
+        """Count what was made before: the same counts for many records cost little."""
+        self._counted.extend(counts)
 
     def observe(self, metric: Metric, value: float, **labels: str) -> None:
         self._observed.append((metric, value, labels))
 
     def mark(self) -> MeterMark:
-        return self._counts.copy(), len(self._observed)
+        return len(self._counted), len(self._observed)
 
     def undo(self, mark: MeterMark) -> None:
-        self._counts, observed = mark
+        counted, observed = mark
+        del self._counted[counted:]
         del self._observed[observed:]
 
     def apply(self, metrics: Metrics) -> None:
-        for (metric, labels), amount in self._counts.items():
-            metrics.count(metric, amount, **dict(labels))
-        for metric, value, labels_ in self._observed:
-            metrics.observe(metric, value, **labels_)
+        sums: dict[_Labelled, float] = {}
+        times = Counts(map(id, self._counted))
+        for count in {id(count): count for count in self._counted}.values():
+            metric, amount, labels = count
+            key = (metric, tuple(labels.items()))
+            sums[key] = sums.get(key, 0) + amount * times[id(count)]
+        for (metric, of), amount in sums.items():
+            metrics.count(metric, amount, **dict(of))
+        for metric, value, labels in self._observed:
+            metrics.observe(metric, value, **labels)

@@ -12,13 +12,21 @@ from typing import Any, ClassVar
 
 from stream.log.contract import NO_HEADERS, NONE_REFUSED, Headers, Output, check_size
 from stream.log.errors import RecordTooLarge
-from stream.processing.metrics import LOG_EXPIRED_UNREAD_RECORDS, LOG_RECORDS, STAGE_DURATION_SECONDS, Meter, Metric
+from stream.processing.metrics import (
+    LOG_EXPIRED_UNREAD_RECORDS,
+    LOG_RECORDS,
+    STAGE_DURATION_SECONDS,
+    Meter,
+    MeterMark,
+    Metric,
+)
 from stream.processing.state import KeyedState
 from stream.schema.records import Record, encode
 
 BY_REPLAY = "replay"  # header of a replay's verdict: the text may have no score request
 PASSED_ON = ("traceparent", "run", "feature_epoch", "ruleset")  # headers copied from input to output
 Series = tuple[Metric, Mapping[str, str]]  # metric, labels
+ContextMark = tuple[int, MeterMark, int]  # of state, meter and outputs
 
 
 @dataclass(eq=False, slots=True)
@@ -33,18 +41,26 @@ class Context:
     outputs: list[Output] = field(default_factory=list)
     refused: Mapping[str, RecordTooLarge] = field(default_factory=lambda: NONE_REFUSED)  # by topic, see `check_size`
 
+    def mark(self) -> ContextMark:
+        """The changes up to now, for `undo`."""
+        return self.state.mark() if self.state is not None else 0, self.meter.mark(), len(self.outputs)
+
+    def undo(self, mark: ContextMark) -> None:
+        """Undo the changes since the mark."""
+        state, meter, outputs = mark
+        if self.state is not None:
+            self.state.undo(state)
+        self.meter.undo(meter)
+        del self.outputs[outputs:]
+
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         """Undo the changes of the `with` block if it raises."""
-        state = self.state.mark() if self.state is not None else 0
-        meter, outputs = self.meter.mark(), len(self.outputs)
+        mark = self.mark()
         try:
             yield
         except BaseException:
-            if self.state is not None:
-                self.state.undo(state)
-            self.meter.undo(meter)
-            del self.outputs[outputs:]
+            self.undo(mark)
             raise
 
     def emit(self, topic: str, record: Record, *, key: str | None = None, headers: Headers = NO_HEADERS) -> None:

@@ -19,6 +19,7 @@ _MARKS = {  # UTF-32 is no charset of the standard; pages in it are rare, and ca
     codecs.BOM_UTF16_BE: "utf-16-be",
     codecs.BOM_UTF8: "utf-8",
 }
+_ANY_MARK = tuple(_MARKS)
 
 # Section 4.2: Python's name, which is not always a label, and the labels. The byte 0x80 of GBK is the one difference to
 # GB 18030, and ISO-8859-8-I differs from ISO-8859-8 in the direction of its lines alone.
@@ -85,7 +86,9 @@ def charset_named(label: str) -> str:
 
 def charset_of_mark(start: bytes) -> str:
     """The charset of a byte order mark, "" if there is none."""
-    return next((name for mark, name in _MARKS.items() if start.startswith(mark)), "")
+    if not start.startswith(_ANY_MARK):
+        return ""
+    return next(name for mark, name in _MARKS.items() if start.startswith(mark))
 
 
 def text_in(charset: str, page: bytes) -> str:

@@ -67,7 +67,7 @@ def main() -> None:
     sites, rounds = argument(1, 80), argument(2, 3)
     missing = missing_peers()
     if missing:
-        sys.exit(f"{' and '.join(missing)} not installed: pip install --require-hashes -r requirements-bench.lock")
+        sys.exit(f"{' and '.join(missing)} not installed: make bench installs them")
     costs: dict[str, list[dict[str, float]]] = {name: [] for name in CONTENDERS}
     with Server(sites) as server:
         for _ in range(rounds):

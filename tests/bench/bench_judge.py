@@ -1,4 +1,7 @@
-"""JUDGE from and to the embedded log, compared with its rules over batches and with the bare log, on real features.
+"""JUDGE from and to the embedded log, compared with its rules over batches and with the log alone, on real features.
+
+The log alone reads the same records, decodes them as JUDGE does, and writes verdicts that were made before: that is the
+limit of JUDGE, whatever its rules cost.
 
 Run: python -m tests.bench.bench_judge [RECORDS [ROUNDS]]
 """
@@ -9,20 +12,24 @@ import gc
 import statistics
 import tempfile
 import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from filters.measure.epoch import feature_epoch
 from filters.rules.judgement import judge_and_text, prepare
 from filters.rules.kinds import Prepared
 from filters.rules.ruleset import Ruleset, load_ruleset
 from filters.settings import MeasureSettings
-from filters.stages.judge import JudgeStage
+from filters.stages.judge import JudgeStage, request_of
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Output, partition_of
 from stream.processing.loop import MAX_RECORDS, StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import Features, encode
+from stream.processing.stage import Context
+from stream.schema.records import Features, Record, Verdict, encode
 from stream.schema.topics import FEATURES, SCORE_REQUESTS, VERDICTS, all_topics
+from stream.schema.vocabulary import KEPT
 from tests.bench.bench_replay import PARTITIONS, base_features, many
 from tests.bench.timing import argument, wall_and_cpu_s
 
@@ -40,10 +47,26 @@ def fill(log: EmbeddedLog, features: list[Features]) -> int:
     return size
 
 
-def judged(log: EmbeddedLog, records: int, round_: int) -> tuple[float, float]:
-    """(seconds, CPU seconds) of JUDGE's loop over all records, to the last commit."""
-    stage = JudgeStage(load_ruleset("default"))
-    member = log.join(f"judge-{round_}", [FEATURES], member="bench")
+class WithoutRules(JudgeStage):
+    """JUDGE with verdicts by the digest of the text."""
+
+    def __init__(self, verdicts: Mapping[str, Verdict]) -> None:
+        super().__init__(load_ruleset("default"))
+        self._made = verdicts
+
+    def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
+        return records
+
+    def process(self, record: Features, prepared: Any, ctx: Context) -> None:  # nothing to prepare
+        verdict = self._made[record.text_digest]
+        ctx.emit(VERDICTS, verdict, key=record.site)
+        if verdict.verdict in KEPT:
+            ctx.emit(SCORE_REQUESTS, request_of(record, verdict, record.text, ""))
+
+
+def through(log: EmbeddedLog, stage: JudgeStage, records: int, group: str) -> tuple[float, float]:
+    """(seconds, CPU seconds) of a stage's loop over all records, to the last commit."""
+    member = log.join(group, [FEATURES], member="bench")
     loop = StageLoop(stage, member, metrics=Metrics())
     before, stop = sum(log.end(VERDICTS)), threading.Event()
 
@@ -81,11 +104,21 @@ def main() -> None:
             wall_and_cpu_s(lambda: [sum(1 for _ in log.read(FEATURES, p)) for p in range(PARTITIONS)])
             for _ in range(rounds)
         ]
-        whole = [judged(log, records, n) for n in range(rounds)]
+        made = {page.text_digest: judge_and_text(page, ruleset)[0] for page in base}
+        bare, whole = [], []
+        for n in range(rounds):
+            bare.append(through(log, WithoutRules(made), records, f"bare-{n}"))
+            whole.append(through(log, JudgeStage(ruleset), records, f"judge-{n}"))
         written = sum(len(m.value or b"") for t in (VERDICTS, SCORE_REQUESTS) for p in (0, 1) for m in log.read(t, p))
         log.close()
     print(f"{records} features of {what} pages, {size / records / 1024:.1f} KiB each; medians of {rounds}")
-    for name, runs in (("rules over batches", alone), ("reading the topic", reading), ("JUDGE log to log", whole)):
+    every = {
+        "rules over batches": alone,
+        "reading the topic": reading,
+        "the log alone": bare,
+        "JUDGE log to log": whole,
+    }
+    for name, runs in every.items():
         seconds, cpu = statistics.median(s for s, _ in runs), statistics.median(c for _, c in runs)
         print(f"  {name:18} {records / seconds:8.0f}/s wall, {records / cpu:8.0f}/s of CPU")
     ratio = statistics.median(c for _, c in whole) / statistics.median(c for _, c in alone)

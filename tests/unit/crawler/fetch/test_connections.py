@@ -12,6 +12,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+import yarl
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from structlog.testing import capture_logs
@@ -133,14 +134,13 @@ INTERNALS: list[tuple[Callable[..., object], set[str]]] = [
     (ResponseHandler.set_exception, {"exc"}),
     (aiohttp.TCPConnector.connect, {"req", "traces", "timeout"}),
     (aiohttp.TCPConnector._release, {"key", "protocol", "should_close"}),
-    (aiohttp.ClientRequest.__init__, {"method", "url", "headers", "loop"}),
+    (aiohttp.TCPConnector._get, {"key", "traces"}),
+    (aiohttp.ClientRequest.__init__, {"method", "url", "loop"}),
     (aiohttp.TCPConnector._wrap_create_connection, {"args", "addr_infos", "req", "timeout"}),
     (aiohttp.TCPConnector._wrap_existing_connection, {"args", "req", "timeout"}),
-    (aiohttp.ClientRequest.send, {"conn"}),
-    (aiohttp.ClientResponse.start, {"connection"}),
     (aiohttp.connector.Connection.add_callback, {"callback"}),
 ]
-PRIVATE = {"_loop", "_payload", "_factory", "_conns", "_release"}
+PRIVATE = {"_loop", "_payload", "_factory", "_conns", "_get", "_release"}
 
 
 def test_the_internals_of_aiohttp_that_we_use_are_there() -> None:
@@ -148,16 +148,17 @@ def test_the_internals_of_aiohttp_that_we_use_are_there() -> None:
 
     async def main() -> None:
         protocol = ResponseHandler(loop=asyncio.get_running_loop())
-        assert {"_payload", "_loop", "transport", "data_received"} <= set(dir(protocol))
+        assert {"_payload", "_loop", "transport", "data_received", "read"} <= set(dir(protocol))
         async with aiohttp.TCPConnector() as connector:
             assert isinstance(connector._factory, partial) and connector._factory.func is ResponseHandler
             assert connector._conns == {} and connector._loop is protocol._loop
             assert inspect.isdatadescriptor(aiohttp.connector.Connection.protocol)
+        request = aiohttp.ClientRequest("GET", yarl.URL("https://a.test:8/"), loop=protocol._loop)
+        assert request.connection_key == ConnectionKey("a.test", 8, True, True, None, None, None)
 
     asyncio.run(main())
     for function, names in INTERNALS:
         assert names <= set(inspect.signature(function).parameters), function
-    assert inspect.isclass(ConnectionKey)
 
 
 @pytest.mark.parametrize(

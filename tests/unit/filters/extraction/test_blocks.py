@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -15,10 +16,10 @@ from filters.extraction.blocks import (
     KIND_MASK,
     LISTED,
     Block,
-    BlockChars,
     BlockKind,
     Definition,
-    block_chars,
+    PageBlocks,
+    Sizes,
     link_code_share,
     pack,
     unpack,
@@ -29,9 +30,16 @@ WORDS = st.text(alphabet="ab \n\t\xa0é", max_size=12)
 TAGS = st.sampled_from(["p", "div", "list", "item", "table", "row", "cell", "head", "quote", "code", "hi", "ref", "lb"])
 
 
+class BlockChars(NamedTuple):
+    """Characters of a page: of each block, and of each list item and table cell."""
+
+    blocks: list[int]
+    listed: list[int]
+
+
 def chars_of(rows: Sequence[Block], definition: Definition = Definition.PARAGRAPH) -> BlockChars:
-    (found,) = block_chars([pack(rows)], definition)
-    return found
+    found = PageBlocks([pack(rows)], definition)
+    return BlockChars(found.blocks.chars.tolist(), found.listed.chars.tolist())
 
 
 def row_by_row(rows: Sequence[Block], definition: Definition) -> BlockChars:
@@ -224,7 +232,20 @@ ROWS = st.builds(
 @given(st.lists(st.lists(ROWS, max_size=12), max_size=5), st.sampled_from(Definition))
 def test_pages_together_have_the_characters_of_a_loop(pages: list[list[Block]], definition: Definition) -> None:
     """Whatever the rows, those of a damaged record too, a batch gives each page what a loop over its rows does."""
-    assert block_chars([pack(rows) for rows in pages], definition) == [row_by_row(rows, definition) for rows in pages]
+    together = PageBlocks([pack(rows) for rows in pages], definition)
+
+    def of_page(sizes: Sizes, place: int) -> list[int]:
+        chars: list[int] = sizes.chars[sizes.page == place].tolist()
+        return chars
+
+    for place, rows in enumerate(pages):
+        alone = row_by_row(rows, definition)
+        assert (of_page(together.blocks, place), of_page(together.listed, place)) == alone
+        assert together.chars[place] == sum(alone.blocks)
+        assert together.longest[place] == max(alone.blocks, default=None)
+        for limit in (1, 200, 2**31):
+            assert together.in_large[limit][place] == sum(chars for chars in alone.blocks if chars >= limit)
+            assert together.in_small_listed[limit][place] == sum(chars for chars in alone.listed if chars <= limit)
 
 
 def test_link_code_share_is_of_characters() -> None:

@@ -14,7 +14,7 @@ import zstandard
 from lxml import etree
 
 from filters.charsets import decode
-from filters.extraction.blocks import BlockKind, Definition, block_chars, unpack
+from filters.extraction.blocks import BlockKind, Definition, PageBlocks, unpack
 from filters.extraction.interface import ExtractError, Extraction
 from filters.extraction.page_guards import _MANY_ATTRIBUTES, MAX_ATTRIBUTES
 from filters.extraction.trafilatura_text import by_trafilatura
@@ -144,7 +144,7 @@ def test_an_item_is_measured_whole(item: str, settings: MeasureSettings) -> None
     half = SENTENCE.strip()[:78]
     items = f"<li>{ITEMS[item].format(half)}</li>" * 6
     body = f"<article><h1>Title</h1><p>{SENTENCE * 6}</p><ul>{items}</ul><p>{SENTENCE * 3}</p></article>"
-    ((_, found),) = block_chars([extract(page(body), "", settings).blocks], Definition.RUN)
+    found = PageBlocks([extract(page(body), "", settings).blocks], Definition.RUN).listed.chars.tolist()
     assert sum(chars > 150 for chars in found) == 6
     assert [chars for chars in found if chars <= 150] == ([3] * 12 if item == "nested list" else [])
 
