@@ -16,6 +16,11 @@ _ORIGIN = re.compile(r"https://[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::[0-9]{1,5})?(?![^/
 _PORT = "(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
 PROXY = re.compile(rf"http://([^\s/?#@:]+(?::[^\s/?#@]*)?@)?((?:[A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\]):{_PORT})/?")
 """A value of crawl.proxy; its groups are the user, which may be missing, and HOST:PORT."""
+_A_KEY = re.compile(  # at the end of a path: a key in place of the file's name is joined to the folder
+    "(?:^|/)(?:(?:0x)?(?:[0-9A-Fa-f]{2}:?){32,64}"
+    "|(?=(?:[^A-Z]*[A-Z]){4})(?:[0-9A-Za-z+/_-]{43}|[0-9A-Za-z+/_-]{64}|[0-9A-Za-z+/_-]{86})={0,2})$"
+)
+"""32 or 64 bytes in hex or Base64, or the 48 of PKCS #8; names of files have fewer capitals."""
 _BODY_CAP_BYTES = 3 * 1024 * 1024  # below the log's cap of a record, even if zstd saves nothing
 SLOW_S = 120.0  # a site with a longer Crawl-delay is in the slow lane
 _REQUESTS_PER_ROBOTS = 4  # that a robots.txt is valid for at least: else a slow site is asked for nothing else
@@ -30,8 +35,8 @@ class SignatureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     """Site on which the key directory is, as https://HOST; empty: that of crawl.contact."""
 
     def __post_init__(self) -> None:
-        if "PRIVATE KEY" in self.key:  # and no message repeats it
-            raise ValueError("key holds a key: write the name of its file")
+        if "PRIVATE KEY" in self.key or _A_KEY.search(self.key.strip()):  # and no message repeats it
+            raise ValueError("key holds a key: write the path of a file that holds it")
 
 
 class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

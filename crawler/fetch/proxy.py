@@ -24,7 +24,7 @@ _RACE_S = 0.25  # between addresses of its name (RFC 8305)
 
 
 class ProxyFailed(Exception):
-    """Control flow: the proxy was not reached, or does not serve this crawler; no site is to blame."""
+    """Control flow: the proxy was not reached, does not answer, or does not serve this crawler; no site is to blame."""
 
 
 class SiteRefused(aiohttp.ClientConnectionError):
@@ -77,11 +77,14 @@ class Proxy:
         """The answer up to the end of its head, with what came with it."""
         loop = asyncio.get_running_loop()
         asked = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{self._credentials}\r\n"
-        await loop.sock_sendall(made, asked.encode())
         answer = b""
-        while b"\r\n\r\n" not in answer and len(answer) < _HEAD_BYTES:
-            piece = await loop.sock_recv(made, 4096)
-            if not piece:
-                raise aiohttp.ClientConnectionError("the proxy ends the connection")
-            answer += piece
+        try:
+            await loop.sock_sendall(made, asked.encode())
+            while b"\r\n\r\n" not in answer and len(answer) < _HEAD_BYTES:
+                piece = await loop.sock_recv(made, 4096)
+                if not piece:
+                    raise ProxyFailed
+                answer += piece
+        except ConnectionError:  # it broke off: a proxy that does not reach a site says so
+            raise ProxyFailed from None
         return answer

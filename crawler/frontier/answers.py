@@ -83,7 +83,7 @@ class Answers:
         row.fruitless += cost
         if answer.transient and (row.stopped or kind is not RequestKind.ROBOTS):
             self._park(row, answer)
-        if row.stopped and kind is not RequestKind.PAGE:  # it was in flight at the stop
+        if row.stopped and kind not in (RequestKind.PAGE, RequestKind.ADS_TXT):  # it was in flight at the stop
             return
         if answer.unreachable:
             row.failures += 1

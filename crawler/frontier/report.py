@@ -15,6 +15,7 @@ import msgspec
 
 from crawler.frontier.rows import (
     TOTALS_KEY,
+    Ask,
     Priority,
     SitemapRow,
     SiteRow,
@@ -42,6 +43,12 @@ T = TypeVar("T")
 
 _PAGE = 1000  # rows read at a time
 STATES = ("active", "parked", "resting", "stopped")
+_ADS_TXT = {
+    Ask.NOT_YET: "no page with ads yet",
+    Ask.NOW: "to be asked for",
+    Ask.DONE: "asked for",
+    Ask.FORBIDDEN: "forbidden by robots.txt",
+}
 QUEUES = {Priority.HIT: "hits", Priority.SITEMAP: "sitemaps", Priority.LINK: "links", Priority.AGAIN: "again"}
 
 
@@ -256,6 +263,7 @@ class SiteReport(msgspec.Struct, frozen=True, kw_only=True):
     robots_bytes: int
     sitemaps: str  # read | not read yet
     sitemaps_left: int  # files to read
+    ads_txt: str  # asked for | to be asked for | forbidden by robots.txt | no page with ads yet | "" = off
     urls_known: int
     urls: list[UrlLine]
 
@@ -289,6 +297,7 @@ def site_report(
         robots_until=row.robots_until,
         robots_bytes=len(state.get(robots_key(site)) or b""),
         sitemaps="read" if row.sitemaps_done else "not read yet",
+        ads_txt=_ADS_TXT[row.ads_txt] if settings.ask_ads_txt else "",
         sitemaps_left=len(unpack(SitemapRow, reading).pending) if reading is not None else 0,
         urls_known=known,
         urls=[_line(url) for url in first.lines()],

@@ -49,6 +49,7 @@ class Ask(enum.IntEnum):
     NOT_YET = 0
     NOW = 1
     DONE = 2
+    FORBIDDEN = 3  # by robots.txt
 
 
 class Stop(enum.StrEnum):

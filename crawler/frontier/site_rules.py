@@ -83,7 +83,7 @@ class SiteRules:
             return False
         if rules.allows(row.origin + ADS_TXT_PATH):
             return True
-        row.ads_txt = Ask.DONE
+        row.ads_txt = Ask.FORBIDDEN
         return False
 
     def keep_ads_txt(self, row: SiteRow, answer: FetchResult) -> None:

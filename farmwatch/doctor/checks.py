@@ -52,6 +52,7 @@ BEFORE_THE_LOG = (
     DoctorCheck("sites", model_checks.sites, [Role.TALLY]),
     DoctorCheck("canaries", model_checks.canaries, [Role.TALLY]),
     DoctorCheck("crawl", crawl_checks.crawl, [Role.CRAWL]),
+    DoctorCheck("proxy", crawl_checks.proxy),
     DoctorCheck("ports", machine_checks.ports),
     DoctorCheck("disk", machine_checks.disk),
 )

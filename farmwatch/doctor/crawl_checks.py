@@ -1,11 +1,13 @@
-"""Checks of the crawl and of the sources of hits, without requests."""
+"""Checks of the crawl and of the sources of hits, without requests to sites."""
 
 from __future__ import annotations
 
 import os
+import socket
 import time
 
 from crawler.errors import BadCrawlSettings, NoContact
+from crawler.settings import PROXY
 from crawler.sources.ledger import Ledger
 from crawler.sources.settings import SourceSettings
 from crawler.sources.source import SourceError
@@ -21,6 +23,7 @@ from stream.schema.topics import CONTROL
 from stream.text.user_errors import ConfigError
 from stream.text.wording import counted, one_line, size
 
+_ASK_S = 3.0  # for an answer of the proxy
 WHERE_THE_CONTACT_STANDS = "(in farmwatch.toml, by FARMWATCH_CRAWL_CONTACT, or by --set crawl.contact=...)"
 
 
@@ -38,6 +41,21 @@ def crawl(at: Subject) -> Results:
     archive = f"archive in {settings.warc_folder}" if settings.warc_folder else "no archive is written"
     signed = f"; signed as {settings.signature_agent}" if settings.signature.key else ""
     yield ok(one_line(f"contact {settings.contact}{signed}; a request every {settings.delay_s:g} s a host; {archive}"))
+
+
+def proxy(at: Subject) -> Results:
+    """The proxy accepts a connection. Its user and password are not shown."""
+    found = PROXY.fullmatch(at.config.crawl.proxy)
+    if found is None:  # none is set, or the check of the crawl says what is wrong with it
+        return
+    host, _, port = found[2].rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _ASK_S).close()
+    except OSError as error:
+        mend = "start it, open the way to it, or correct crawl.proxy; until then nothing is crawled"
+        yield fail(one_line(f"{found[2]}: {error.strerror or error}"), mend)
+    else:
+        yield ok(f"{found[2]} accepts connections")
 
 
 def orders(at: Subject) -> Results:

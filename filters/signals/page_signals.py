@@ -40,7 +40,9 @@ _WORD = re.compile(r"\w+")
 _ID = re.compile(r"[\w.=/+*-]{4,80}")
 _ADSENSE = re.compile(r"ca-pub-([0-9]{10,16})")
 _LITERALS = sorted({*ADDRESS_MARKS, *SCRIPT_MARKS, *(literal for _, literal, _ in IDS)})
-_SEARCH = re2.Set.SearchSet()  # one search for all takes an eighth of the time of one for each
+_OPTIONS = re2.Options()
+_OPTIONS.max_mem = 64 << 20  # of an automaton: with too little it would find nothing
+_SEARCH = re2.Set.SearchSet(_OPTIONS)  # one search for all takes an eighth of the time of one for each
 for _literal in _LITERALS:
     _SEARCH.Add(re2.escape(_literal))
 _SEARCH.Compile()

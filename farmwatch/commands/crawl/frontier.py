@@ -125,4 +125,6 @@ def site_in_words(report: SiteReport, now_ms: int) -> Iterator[str]:
         yield "robots.txt: none at hand; it is asked for before anything else"
     left = f", {counted(report.sitemaps_left, 'file')} left" if report.sitemaps_left else ""
     yield f"sitemaps: {report.sitemaps}{left}"
+    if report.ads_txt:
+        yield f"ads.txt: {report.ads_txt}"
     yield f"URLs: {', '.join(f'{count} {status}' for status, count in line.urls.items() if count) or 'none'}"

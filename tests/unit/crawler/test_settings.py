@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+
 import msgspec
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from crawler.errors import BadCrawlSettings, NoContact
-from crawler.settings import CrawlSettings
+from crawler.settings import CrawlSettings, SignatureSettings
 
 
 @pytest.mark.parametrize(
@@ -49,3 +53,26 @@ def test_rude_or_contradictory_settings(changes: dict[str, object]) -> None:
     settings = msgspec.structs.replace(CrawlSettings(contact="a@example.org"), **changes)
     with pytest.raises(BadCrawlSettings, match=next(iter(changes))):
         settings.check()
+
+
+@given(st.binary(min_size=32, max_size=32), st.booleans())
+def test_a_key_is_told_from_the_path_of_its_file(seed: bytes, is_short: bool) -> None:
+    """Hex and Base64 of a seed, of a seed with its public key, and of PKCS #8 are refused, and paths are not."""
+    whole = seed if is_short else seed + bytes(range(32))
+    encoded = base64.b64encode(whole).decode()
+    assume(sum(letter.isupper() for letter in encoded) > 3)  # as in all but one of a million keys
+    keys = (whole.hex(), whole.hex(":").upper(), encoded, base64.urlsafe_b64encode(whole).decode().rstrip("="))
+    for key in keys:
+        for written in (key, f"/etc/farmwatch/{key}"):
+            with pytest.raises(ValueError, match="path of a file"):
+                SignatureSettings(key=written)
+        assert SignatureSettings(key=f"/etc/farmwatch/{key}.pem")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/home/someone/projects/farmwatch/secrets/signing-key/of-the-crawler-2026", "/Users/Ann/keys/crawl", "key.pem"],
+)
+def test_the_path_of_a_key_is_accepted(path: str) -> None:
+    """Paths have few capitals, or an ending."""
+    assert SignatureSettings(key=path).key == path

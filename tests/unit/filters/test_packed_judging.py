@@ -30,9 +30,13 @@ def pages(shared: Path) -> list[Features]:
     found = islice(((host, path, page) for host, paths in hosts.items() for path, page in paths.items()), PAGES)
     whole = [measurer.measure(f"http://{host}{path}", page.body, host, encoding="utf-8") for host, path, page in found]
     older = [replace(page, structure=[], segments=None, dates=None, quality={}) for page in whole[:4]]
-    shorter = [replace(page, structure=page.structure[:30], extract_path="fallback") for page in whole[:4]]
+    shorter = [replace(page, structure=page.structure[:30]) for page in whole[:4]]
+    flat = [
+        replace(page, extract_path="fallback", measures={**page.measures, "link_code_share": None})
+        for page in whole[:4]
+    ]
     no_text = [replace(page, text="", extract_error="no_text", structure=[1.0] * 54) for page in whole[:4]]
-    return [*whole, *older, *shorter, *no_text]
+    return [*whole, *older, *shorter, *flat, *no_text]
 
 
 @pytest.mark.data

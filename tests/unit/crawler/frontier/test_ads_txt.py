@@ -71,6 +71,29 @@ def test_a_file_that_cannot_be_had_costs_one_request(fields: dict[str, Any], emi
     assert site.walk(body=ADS) == ["/2"] and stated(site) == emitted
 
 
+def test_one_in_flight_at_a_stop_is_kept() -> None:
+    """A stopped site is asked for nothing, so what the term has asked for is taken; a reopened one makes no second."""
+    site = asking("1", "2")
+    site.step(body=ADS)
+    job = site.reach(RequestKind.ADS_TXT)
+    site.decide(stop=True)
+    site.answer(job, **STATED)
+    assert stated(site) == [("a.test", "owner.example", ["pub-1234567890"])] and site.row.stopped
+    site.decide(stop=False)
+    assert "/ads.txt" not in site.walk(body=ADS)
+
+
+def test_one_that_a_stop_forestalls_is_requested_when_the_site_is_reopened() -> None:
+    """In the same term: the process ended before the answer."""
+    site = asking("1", "2")
+    site.step(body=ADS)
+    site.reach(RequestKind.ADS_TXT)
+    site.decide(stop=True)
+    assert site.walk() == []
+    site.decide(stop=False)
+    assert "/ads.txt" in site.walk(body=ADS)
+
+
 def test_a_new_term_asks_again() -> None:
     """After a page of the new term that loads ads."""
     site = asking("1", page_budget=1)

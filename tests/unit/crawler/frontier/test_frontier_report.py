@@ -12,6 +12,7 @@ from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack
 from crawler.frontier.statuses import Status
 from crawler.settings import CrawlSettings
 from crawler.stages.dry_run import DryRun
+from farmwatch.commands.crawl.frontier import site_in_words
 from stream.schema.vocabulary import FetchOutcome
 from tests.support.web.crawl_driver import hits_of
 from tests.support.web.frontier_site import Site, begun, fail, status, with_hits
@@ -201,3 +202,26 @@ def test_a_list_is_no_longer_than_asked_for() -> None:
     assert [line.site for line in report_of(site, 2).oldest_due] == ["s00.test", "s01.test"]
     assert len(report_of(site, None).oldest_due) == 30
     assert report_of(site, 2).sites["active"] == 30
+
+
+@pytest.mark.parametrize(
+    ("ask_ads_txt", "robots", "body", "told"),
+    [
+        (True, b"", b"googletagservices.com/tag/js/gpt.js", "asked for"),
+        (
+            True,
+            b"User-agent: *\nDisallow: /ads.txt\n",
+            b"googletagservices.com/tag/js/gpt.js",
+            "forbidden by robots.txt",
+        ),
+        (True, b"", b"<p>none</p>", "no page with ads yet"),
+        (False, b"", b"googletagservices.com/tag/js/gpt.js", ""),
+    ],
+)
+def test_what_became_of_an_ads_txt_is_told(ask_ads_txt: bool, robots: bytes, body: bytes, told: str) -> None:
+    """One that robots.txt forbids is told from one that was asked for; nothing is told of what is off."""
+    site = begun("1", robots=robots, use_sitemaps=False, ask_ads_txt=ask_ads_txt)
+    site.walk(body=body)
+    report = site_report(site.committed, site.settings, "a.test", site.now, 10)
+    assert report is not None and report.ads_txt == told
+    assert ("ads.txt: " in "\n".join(site_in_words(report, site.now))) == ask_ads_txt

@@ -13,6 +13,12 @@ from tests.support.web.signed import shown_of, verified_directory
 
 CONTACT = ("--set", "crawl.contact=https://crawler.example/about")
 NAME = "http-message-signatures-directory"
+KEYS = [  # as they are pasted
+    "-----BEGIN PRIVATE KEY-----s3cr3ts3cr3t",
+    "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60",
+    "nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=",
+    "MC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g",
+]
 
 
 def _headers(ran: Ran) -> dict[str, str]:
@@ -102,10 +108,18 @@ def test_nothing_shows_the_key(farmwatch: Runner, finished: str, tmp_path: Path)
     assert not any(shown_of(file, path.read_bytes()) or path.name == file.name for path in made)
 
 
-def test_a_key_in_place_of_its_file_is_not_repeated(farmwatch: Runner) -> None:
-    """The configuration is refused without the text."""
-    ran = farmwatch("doctor", "config", "--set", "crawl.signature.key=-----BEGIN PRIVATE KEY-----s3cr3t")
-    assert ran.code == Exit.USAGE and "crawl.signature" in ran.err and "s3cr3t" not in ran.out + ran.err
+@pytest.mark.parametrize("is_from_file", [False, True])
+@pytest.mark.parametrize("key", KEYS)
+def test_a_key_in_place_of_its_file_is_not_repeated(
+    farmwatch: Runner, tmp_path: Path, key: str, is_from_file: bool
+) -> None:
+    """The configuration is refused without the text, also where a path would be joined to the folder of the file."""
+    (tmp_path / "own.toml").write_text(f'[crawl.signature]\nkey = "{key}"\n')
+    given = ("--config", tmp_path / "own.toml") if is_from_file else ("--set", f"crawl.signature.key={key}")
+    for command in (["doctor", "config"], ["doctor", "--deploy"]):
+        ran = farmwatch(*command, *given)
+        assert ran.code == Exit.USAGE and "the path of a file" in ran.err
+        assert not any(key[at : at + 8] in ran.out + ran.err for at in range(len(key) - 8))
 
 
 def test_a_key_that_others_may_read_fails_the_doctor(farmwatch: Runner, finished: str, tmp_path: Path) -> None:

@@ -352,6 +352,18 @@ def test_a_pair_that_cannot_run_is_told_without_loading_it(
     assert (own.state, other.state, "/nowhere/observer" in other.found) == (OK, FAIL, True)
 
 
+def test_a_proxy_is_connected_to(configure: Configure) -> None:
+    """Its host and port are named and its password is not, whether it accepts connections or not."""
+    assert not any(result.check == "proxy" for result in examine(configure()))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        config = configure(f"crawl.proxy=http://ann:hush@127.0.0.1:{port}")
+        up = _found(config, "proxy")
+    down = _found(config, "proxy")
+    assert (up.state, down.state) == (OK, FAIL)
+    assert all(f"127.0.0.1:{port}" in found.found and "hush" not in str(found) for found in (up, down))
+
+
 def test_thresholds_of_a_detector_that_does_not_run_are_a_warning(configure: Configure) -> None:
     """SCORE reads only the threshold sets of its detectors, so a missing file of another one is no failure."""
     config = configure("score.thresholds={binoculars='/nowhere.json'}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from lxml import etree
 
 from filters.extraction.html_tree import ParseFailed, parse
 from filters.signals.hosts import HOSTS
-from filters.signals.page_signals import MOST_IDS, MOST_SIGNALS, signals_of
+from filters.signals.page_signals import _LITERALS, _SEARCH, MOST_IDS, MOST_SIGNALS, signals_of
 from filters.structure.measures import by_tag
 from stream.schema.signals import SignalKind, kind_of_signal
 
@@ -163,3 +165,11 @@ def test_any_page_has_sorted_signals(html: str) -> None:
     assert found == sorted(set(found))
     assert all(signal.split() == [signal] for signal in found)
     assert etree.tostring(tree) == before
+
+
+@given(st.lists(st.tuples(st.sampled_from(_LITERALS), st.text("abx/-.'", max_size=4)), max_size=80))
+def test_one_search_finds_each_mark(pieces: list[tuple[str, str]]) -> None:
+    """Whatever marks a page has, however often and in whatever order, the search finds those that are in its text."""
+    text = "".join(chain.from_iterable(pieces))
+    found = {_LITERALS[place] for place in _SEARCH.Match(text) or ()}
+    assert found == {literal for literal in _LITERALS if literal in text}
