@@ -251,7 +251,8 @@ class Frontier:
         """The request for a queued page; None if it is refused, which is recorded."""
         allowed = rules.allows(url_row.url)
         self._meter.count(ROBOTS_LOOKUPS, result="allowed" if allowed else "disallowed")
-        signals = self._rules.signals(row, url_row.url) if allowed else []
+        obeys = self._settings.obey_opt_out or self._settings.obey_preferences
+        signals = self._rules.signals(row, url_row.url) if allowed and obeys else []
         if allowed and not is_obeyed_no(self._settings, signals):
             conditions = (url_row.etag, url_row.last_modified) if url_row.term == row.term else ("", "")
             return Job(RequestKind.PAGE, row.site, url_row.url, row.delay_s, rules, *conditions, bool(row.outline))

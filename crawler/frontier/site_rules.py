@@ -110,11 +110,11 @@ class SiteRules:
     def signals(self, row: SiteRow, *urls: str) -> list[str]:
         """The signals that tdmrep.json and robots.txt set on any of these URLs of the site."""
         rules = self.rules(row) if row.robots_until else None
-        stated = capped(signal for url in dict.fromkeys(urls) for signal in rules.preferences(url)) if rules else []
+        stated = [signal for url in dict.fromkeys(urls) for signal in rules.preferences(url)] if rules else []
         text = self.store.state.get(tdm_key(row.site)) if row.tdm_until else None
         reservation = TdmRep.parse(text) if text is not None else None
         is_reserved = reservation is not None and any(reservation.reserves(url) for url in urls)
-        return [*([RESERVED] if is_reserved else []), *stated]
+        return [*([RESERVED] if is_reserved else []), *capped(stated)]
 
     def _forget_tdm(self, row: SiteRow) -> None:
         if row.tdm_until:

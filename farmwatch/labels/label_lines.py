@@ -25,7 +25,7 @@ from scoring.detectors.registry import refuse_bad_identity
 from scoring.errors import BadIdentity
 from stream.text.ids import Ident
 from stream.text.packed_files import unpacked_name
-from stream.text.user_errors import Exit, FarmwatchError
+from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.wording import counted
 
 _LABELS = {"human": False, "0": False, "false": False, "llm": True, "1": True, "true": True}
@@ -81,7 +81,7 @@ class LabelFile:
         self._unsaid = 0  # judged pages without an author label
 
     def __iter__(self) -> Iterator[LabelledText]:
-        """Raises FarmwatchError for an unreadable file or one without a label, and for a CSV without the columns."""
+        """Raises FarmwatchError for an unreadable file or one without a label, UsageError for a missing column."""
         is_csv = unpacked_name(self._file).endswith(".csv")
         for place, line in self._standing(self._csv() if is_csv else iter(self._lines)):
             try:
@@ -170,7 +170,7 @@ class LabelFile:
         names = [self._columns.get(column, "" if column in own else column) for column in header]
         for wanted, column in (("label", "--label-column"), ("score", "--score-column")):
             if wanted not in names and not (wanted == "score" and "text" in names):
-                raise FarmwatchError(
+                raise UsageError(
                     f"{self._file}: no column {own.get(wanted, wanted)!r} among"
                     f" {', '.join(map(repr, header[:20])) or 'none'}: name the one that it is by {column}"
                 )

@@ -136,6 +136,8 @@ def sentence(remark: Remark) -> str:
             by_rank = " by rank" if unit == RANKED_RESULTS else ""
             of = f"{counted(facts['units'], _UNITS[unit])}{by_rank} of {of}"
         facts["of"] = f"{of}, all of one query" if facts.get("one_query") else of
+    if largest := facts.get("largest"):
+        addition = f"; the largest, {largest}, has {counted(facts['largest_sites'], 'site')}"
     facts["s"], facts["have"] = ("", "has a label") if facts.get("number") == 1 else ("s", "have labels")
     if remark.kind == RemarkKind.RATE and facts["method"] != UNCORRECTED:
         addition = f" called llm, {facts['llm'] / facts['number']:.1%} before the correction"

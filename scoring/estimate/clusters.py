@@ -24,6 +24,7 @@ from scoring.estimate.definitions import DOMAINS, OF_RESULTS
 from scoring.estimate.fit import CellCounts
 from scoring.estimate.intervals import Z95
 from scoring.estimate.operators import Operators, SiteAccounts, find_operators
+from scoring.estimate.remarks import Fact
 from scoring.statistics.shares import quantile_of_sum
 from stream.schema.records import SiteState
 from stream.text.registrable_domain import registrable_domain
@@ -120,6 +121,14 @@ class Agreement(NamedTuple):
     effect: float  # factor of the variance, 1 or more
     clusters: int = 0  # the few clusters that limit it; 0 = they are many
     unit: str = ""  # registrable domains | operators | queries
+    largest: str = ""  # of these domains or operators, by its lowest domain; "" = each has one site
+    largest_sites: int = 0
+
+    @property
+    def facts(self) -> dict[str, Fact]:
+        """The clusters, for a remark."""
+        facts: dict[str, Fact] = {"clusters": self.clusters, "unit": self.unit}
+        return facts | ({"largest": self.largest, "largest_sites": self.largest_sites} if self.largest else {})
 
 
 def agreement(sites: WeightedSites, moves: npt.NDArray[np.float64]) -> Agreement:
@@ -143,7 +152,18 @@ def agreement(sites: WeightedSites, moves: npt.NDArray[np.float64]) -> Agreement
     unit, widest = max(spreads.items(), key=lambda item: item[1].widened)
     effect = min(max(1.0, widest.widened / alone), _LARGEST)
     is_few = widest.clusters < min(FEW_CLUSTERS, len(rows))
-    return Agreement(effect, widest.clusters, unit) if is_few else Agreement(effect)
+    if not is_few:
+        return Agreement(effect)
+    return Agreement(effect, widest.clusters, unit, *(_largest_of(rows, domains) if unit != "queries" else ()))
+
+
+def _largest_of(rows: Sequence[SiteState], codes: _Codes) -> tuple[str, int]:
+    """The lowest domain and the number of sites of the largest cluster."""
+    sites = np.bincount(codes)
+    if sites.max() == 1:
+        return "", 0
+    members = (row.site for row, is_largest in zip(rows, (sites == sites.max())[codes], strict=True) if is_largest)
+    return min(map(registrable_domain, filter(None, members)), default=""), int(sites.max())
 
 
 def _digests(texts: Iterable[str]) -> npt.NDArray[np.uint64]:

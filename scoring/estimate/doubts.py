@@ -47,7 +47,7 @@ def missing_data(fit: Fit, agree: Agreement, known: KnownSites) -> list[Remark]:
     """Why an interval is too wide, and what would help."""
     why = []
     if agree.clusters and agree.effect > 2:
-        why.append(Remark.of(RemarkKind.CLUSTERS_NEEDED, clusters=agree.clusters, unit=agree.unit))
+        why.append(Remark(RemarkKind.CLUSTERS_NEEDED, agree.facts))
     why += none_known(known)
     if max(n for n, _ in fit.posterior) == 1:
         why.append(Remark(RemarkKind.ONE_ARTICLE_EACH))

@@ -174,8 +174,7 @@ def direct_share(
 
 
 def _few_clusters(agree: Agreement) -> list[Remark]:
-    few = Remark.of(RemarkKind.FEW_CLUSTERS, clusters=agree.clusters, unit=agree.unit)
-    return [few] if agree.clusters else []
+    return [Remark(RemarkKind.FEW_CLUSTERS, agree.facts)] if agree.clusters else []
 
 
 def _labelled(review: Review, number: int) -> Remark:

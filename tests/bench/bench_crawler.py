@@ -1,13 +1,14 @@
 """Pages per CPU-second of the crawler and its peers: the same pages, the same server in another process, one run.
 
-    python -m tests.bench.bench_crawler [sites] [rounds]
+    python -m tests.bench.bench_crawler [sites] [rounds] [own]
 
 Each contender is a separate process, and only its CPU time counts (user and system, all threads and children), from
 loading its modules to the end of its work: 40 pages from each of SITES hosts, 64 requests in flight, one at a time per
 host. The rounds are interleaved. The server checks that each contender fetched the 40 different pages of every site.
 Rows: raw aiohttp (get and read), our fetch path (guard, DNS, gate, redirects, inflating, charset, zstd, envelope), our
 whole stage on the embedded log (frontier, robots.txt, links, commits), Scrapy and Crawlee with links followed; the
-frugal Scrapy requests robots.txt, and extracts no more links of a site than it needs pages.
+frugal Scrapy requests robots.txt, and extracts no more links of a site than it needs pages. `own` leaves the last two
+out. The inspection of fetched pages, which the stage of this bench does without, is measured on labelled pages.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any
 
 import aiohttp
 import yarl
+import zstandard
 
 from crawler.fetch.address_guard import FixedResolver
 from crawler.fetch.fetcher import Fetcher
@@ -36,6 +38,7 @@ from crawler.settings import CrawlSettings
 from crawler.stages.crawl import CrawlStage
 from crawler.web.hits_file import make_hit
 from crawler.web.urls import fetch_id, page_id_of_normal
+from filters.no_page.inspector import inspect
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Output, partition_of
 from stream.processing.loop import StageLoop
@@ -45,7 +48,7 @@ from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES, all_top
 from stream.schema.vocabulary import FetchOutcome
 from tests.bench.peers.crawler_peers import PEERS, crawlee, missing_peers, scrapy, version
 from tests.bench.peers.crawler_server import PER_SITE, Server, page
-from tests.bench.timing import apart, argument, memory_mib
+from tests.bench.timing import apart, argument, cpu_s, labelled_pages_folder, memory_mib
 from tests.support.waiting import wait_until
 from tests.support.web.crawl_driver import patient_settings
 
@@ -65,24 +68,28 @@ GOALS = (
 
 def main() -> None:
     sites, rounds = argument(1, 80), argument(2, 3)
+    own = sys.argv[3:] == ["own"]
+    contenders = list(CONTENDERS)[:OWN] if own else list(CONTENDERS)
     missing = missing_peers()
-    if missing:
+    if missing and not own:
         sys.exit(f"{' and '.join(missing)} not installed: make bench installs them")
-    costs: dict[str, list[dict[str, float]]] = {name: [] for name in CONTENDERS}
+    costs: dict[str, list[dict[str, float]]] = {name: [] for name in contenders}
     with Server(sites) as server:
         for _ in range(rounds):
-            for name in CONTENDERS:
+            for name in contenders:
                 costs[name].append(_run(server, name, sites))
     count = sites * PER_SITE
     rates = {name: statistics.median(count / run["cpu_s"] for run in runs) for name, runs in costs.items()}
     print(f"{count} pages of {len(page())} bytes on {sites} sites, {IN_FLIGHT} in flight, medians of {rounds} rounds")
-    print(", ".join(f"{peer} {version(peer)}" for peer in ("aiohttp", *PEERS)))
+    print(", ".join(f"{peer} {version(peer)}" for peer in ("aiohttp", *(() if own else PEERS))))
     print(f"{'':20} {'pages/CPU-s':>12} {'of raw':>7} {'largest RSS, MiB':>17}")
     for name, rate in rates.items():
         largest = max(run["rss_mib"] for run in costs[name])
         print(f"{name:20} {rate:12.0f} {rate / rates['raw aiohttp']:7.2f} {largest:17.0f}")
     for ours, theirs, goal in GOALS:
-        print(f"{ours} / {theirs}: {rates[ours] / rates[theirs]:.2f} (goal {goal:.2f})")
+        if theirs in rates:
+            print(f"{ours} / {theirs}: {rates[ours] / rates[theirs]:.2f} (goal {goal:.2f})")
+    print(f"inspection of a labelled page: {1000 * inspection_s():.2f} ms of CPU, without an outline")
 
 
 def _run(server: Server, name: str, sites: int) -> dict[str, float]:
@@ -166,6 +173,18 @@ def whole_stage(target: str, sites: int) -> None:
         wait_until(lambda: sum(log.end(PAGES)) >= sites * PER_SITE, "all pages", LIMIT_S, every_s=0.1)
 
 
+def inspection_s() -> float:
+    """CPU seconds of the inspection of a labelled page: the mean over every seventh, of each the best of five."""
+    files = sorted(labelled_pages_folder().glob("*/html/*.zst"))[::7]
+    pages = [zstandard.ZstdDecompressor().decompress(file.read_bytes(), max_output_size=1 << 26) for file in files]
+    headers = {"content-type": "text/html; charset=utf-8"}
+
+    def once(page: bytes) -> float:
+        return cpu_s(lambda: inspect("https://x.example/a", 200, headers, page, "utf-8", has_outline=False))
+
+    return statistics.fmean(min(once(page) for _ in range(5)) for page in pages)
+
+
 Work = Callable[[], None]
 CONTENDERS: dict[str, Callable[[str, int], Work]] = {  # each loads its modules, and returns the work
     "raw aiohttp": lambda target, sites: lambda: asyncio.run(raw(target, sites)),
@@ -176,9 +195,10 @@ CONTENDERS: dict[str, Callable[[str, int], Work]] = {  # each loads its modules,
     "Scrapy, frugal": partial(scrapy, robots=True, frugal=True),
     "Crawlee, robots.txt": crawlee,
 }
+OWN = 3  # of them, without peers
 
 
-def cpu_s() -> float:
+def spent_s() -> float:
     """CPU time of this process so far, and of its ended children."""
     own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
@@ -187,9 +207,9 @@ def cpu_s() -> float:
 def contend(name: str, target: str, sites: int) -> dict[str, float]:
     """Be the contender, in a process that does nothing else; returns its cost."""
     work = CONTENDERS[name](target, sites)
-    began = cpu_s()
+    began = spent_s()
     work()
-    return {"cpu_s": cpu_s() - began, "rss_mib": memory_mib("VmHWM")}
+    return {"cpu_s": spent_s() - began, "rss_mib": memory_mib("VmHWM")}
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ from stream.log.contract import wall_ms
 from stream.text.user_errors import Exit
 from stream.text.wording import size
 
+_MARKERS = "heartbeats, replaced records and, on Kafka, transaction markers"  # offsets count: they cost no reading
+
 
 class _Topic(NamedTuple):
     """A topic with its growth."""
@@ -29,7 +31,7 @@ class _Topic(NamedTuple):
 
 _COLUMNS: list[Column[_Topic]] = [
     Column("topic", "text", attrgetter("state.name")),
-    Column("records", "integer", attrgetter("state.records"), "sum", "with the heartbeats that `up` sends"),
+    Column("records", "integer", attrgetter("state.records"), "sum", f"with {_MARKERS}"),
     Column("bytes", "integer", attrgetter("growth.size_bytes"), said=lambda topic: size(topic.growth.size_bytes)),
     Column(
         *("bytes_a_day", "integer", lambda topic: round(topic.growth.bytes_a_day)),
@@ -66,6 +68,7 @@ def topics(
         growths, age_days = topic_growths(log, now_ms)
     selection.put(map(_Topic, states, growths), "topic")
     if listing.is_table and states:
+        message(f"records: with {_MARKERS}")
         for line in forecast_in_words(config, growths, age_days, now_ms):
             message(line)
     return Exit.OK

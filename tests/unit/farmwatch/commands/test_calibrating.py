@@ -116,20 +116,21 @@ def test_csv_with_named_columns_is_the_same(farmwatch: Runner, labels: Path, tmp
 
 
 @pytest.mark.parametrize(
-    ("header", "told"),
+    ("header", "code", "told"),
     [
-        ("site,generated,binoculars", ("'generated', 'binoculars'", "--label-column")),
-        ("label,score,score", ("several columns 'score'",)),
+        ("site,generated,binoculars", Exit.USAGE, ("'generated', 'binoculars'", "--label-column")),
+        ("label,generated,binoculars", Exit.USAGE, ("'generated', 'binoculars'", "--score-column")),
+        ("label,score,score", Exit.UNAVAILABLE, ("several columns 'score'",)),
     ],
 )
 def test_csv_columns_that_lack_or_stand_twice_are_told(
-    farmwatch: Runner, tmp_path: Path, header: str, told: tuple[str, ...]
+    farmwatch: Runner, tmp_path: Path, header: str, code: Exit, told: tuple[str, ...]
 ) -> None:
-    """For a missing or repeated column, the message has the file's columns and the option that names one."""
+    """For a missing column, the message has the file's columns and the option that names one: that is wrong usage."""
     table = tmp_path / "scores.csv"
     table.write_text(f"{header}\nhuman,0,1.0\n")
     ran = run(farmwatch, table, "--detector", IDENTITY)
-    assert ran.code == 3 and all(part in ran.err for part in told)
+    assert ran.code == code and all(part in ran.err for part in told)
 
 
 def test_bad_lines_are_told_and_skipped(farmwatch: Runner, tmp_path: Path) -> None:

@@ -131,11 +131,12 @@ def test_a_log_without_topics_is_told_plainly(farmwatch: Runner, tmp_path: Path,
 
 
 def test_topics_shows_records_and_lag(farmwatch: Runner, finished: str) -> None:
-    """Each topic with its records, and how far each group is behind."""
+    """Each topic with its records, and how far each group is behind; the table says what else counts as a record."""
     topics = {row["topic"]: row for row in farmwatch("log", "topics", "--json", "--log", finished).lines}
     assert topics["features"]["records"] == 2
     assert topics["features"]["lag"] == {"judge": 2}
     assert topics["control"]["partitions"] == 1
+    assert "records: with heartbeats" in farmwatch("log", "topics", "--log", finished).err
 
 
 def test_topics_forecasts_the_disk(farmwatch: Runner, tmp_path: Path) -> None:

@@ -117,10 +117,15 @@ def test_one_operator_with_nearly_all_sites_is_no_number() -> None:
     farm = web(rng, 1, 400, 1.0)
     others = [replace(row, site=f"other{n}.net") for n, row in enumerate(web(rng, 5, 1, 0.0))]
     two = [replace(row, site=f"s{n}.paper.net") for n, row in enumerate(web(rng, 1, 200, 0.0))]
-    for rows, domains in (([*farm, *others], 6), ([*farm[:200], *two], 2)):
+    for rows, domains, sites in (([*farm, *others], 6, 400), ([*farm[:200], *two], 2, 200)):
         line = line_of(rows)
         assert (line.share, line.method) == (None, "too wide")
-        wanted = {"clusters": domains, "unit": "registrable domains"}
+        wanted = {
+            "clusters": domains,
+            "unit": "registrable domains",
+            "largest": "operator0.com",
+            "largest_sites": sites,
+        }
         assert facts(line.remarks, RemarkKind.CLUSTERS_NEEDED) == wanted
     line = line_of(farm)
     assert (line.share, line.method) == (None, "kinds not told apart")

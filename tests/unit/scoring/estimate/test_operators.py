@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from farmwatch.share.words import sentence
 from scoring.estimate.clusters import WeightedSites, agreement
 from scoring.estimate.definitions import SITES
 from scoring.estimate.operators import MOST_DOMAINS, SiteAccounts, accounts_of, find_operators
+from scoring.estimate.remarks import Fact, Remark, RemarkKind
 from stream.schema.records import SiteState
 from stream.text.registrable_domain import registrable_domain
 
@@ -125,3 +129,30 @@ def test_rows_in_memory_keep_the_accounts_alone() -> None:
     """Of all signals those by which operators are found."""
     signals = {"ads:adsense": 3, ADSENSE: 2, "cms:wordpress": 3, GTM: 1, "theme:astra": 3, "ads:infolinks:12345": 1}
     assert accounts_of(signals) == {ADSENSE: 2, GTM: 1}
+
+
+def test_the_largest_operator_of_few_clusters_is_named() -> None:
+    """By its lowest domain, with its number of sites; where each has one site, and without names, none is."""
+    linked, apart = (
+        [
+            SiteState(
+                id=str(n),
+                site=f"d{n:02}.co.uk",
+                scored=9,
+                flagged=9 * (n % 3 == 0),
+                signals={ADSENSE: 1} if n in of_one else {},
+            )
+            for n in range(40)
+        ]
+        for of_one in (range(5, 17), ())
+    )
+    nameless = [replace(row, site="") for row in linked]
+    told = []
+    for rows in (linked, apart, nameless):
+        sites = WeightedSites.of(rows, SITES)
+        told.append(agreement(sites, np.array([float(row.flagged) for row in rows])).facts)
+    operators: dict[str, Fact] = {"clusters": 29, "unit": "operators", "largest": "d05.co.uk", "largest_sites": 12}
+    assert told[0] == operators and not any("largest" in facts for facts in told[1:])
+    assert sentence(Remark(RemarkKind.FEW_CLUSTERS, operators)) == (
+        "it rests on 29 operators; the largest, d05.co.uk, has 12 sites"
+    )
