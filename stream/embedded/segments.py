@@ -11,6 +11,7 @@ import contextlib
 import errno
 import os
 import secrets
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from itertools import accumulate
@@ -23,6 +24,7 @@ from stream.log.private_folders import give_to_owner
 
 SUFFIX = ".segment"
 _OPEN_FILES = 64
+_MOST_PARTS = os.sysconf("SC_IOV_MAX")  # of one `pwritev`
 
 
 class LogDamaged(StreamError):
@@ -57,13 +59,15 @@ class Segment:
     def append(self, values: Sequence[bytes]) -> list[int]:
         """Write the values; returns their positions. Durable only after `sync`. After OSError none is valid."""
         *positions, end = accumulate(map(len, values), initial=self.size)
-        rest = memoryview(b"".join(values))
+        at = self.size
         try:
-            while rest:  # a signal or an almost full disk shortens a write
-                written = os.pwrite(self._fd, rest, end - len(rest))
+            while at < end:  # a signal or an almost full disk shortens a write
+                first = bisect_right(positions, at) - 1  # the first value with bytes to write
+                rest = values[first][at - positions[first] :]
+                written = os.pwritev(self._fd, [rest, *values[first + 1 : first + _MOST_PARTS]], at)
                 if written == 0:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
-                rest = rest[written:]
+                at += written
         except OSError:
             self.cut(self.size)
             raise

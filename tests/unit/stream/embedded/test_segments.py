@@ -1,9 +1,10 @@
-"""Segment files: appends, failed appends, reads in runs, removal."""
+"""Segment files: appends, failed appends, reads, removal."""
 
 from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from stream.embedded import segments
 from stream.embedded.segments import Segment, SegmentReader, remove_if_unused
 from stream.log.errors import LogUnavailable
 
@@ -38,14 +40,13 @@ def test_what_an_error_left_is_overwritten(tmp_path: Path, monkeypatch: pytest.M
     """An incomplete write does not count: the next append replaces it."""
     segment = _segment(tmp_path)
     segment.append([b"first"])
-    write = os.pwrite
 
-    def full(fd: int, value: bytes, position: int) -> int:
+    def full(fd: int, parts: Sequence[bytes], position: int) -> int:
         if position > 5:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return write(fd, value[:3], position)
+        return os.pwrite(fd, parts[0][:3], position)
 
-    monkeypatch.setattr(os, "pwrite", full)
+    monkeypatch.setattr(os, "pwritev", full)
     with pytest.raises(OSError, match="No space"):
         segment.append([b"partially written"])
     monkeypatch.undo()
@@ -55,13 +56,23 @@ def test_what_an_error_left_is_overwritten(tmp_path: Path, monkeypatch: pytest.M
     segment.close()
 
 
-def test_a_short_write_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the system writes only a part, the rest is written next."""
+@given(st.lists(st.binary(max_size=9), max_size=9), st.integers(1, 20), st.integers(1, 4))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+def test_a_short_write_is_continued(tmp_path: Path, values: list[bytes], most: int, most_parts: int) -> None:
+    """If the system writes only a part, the rest is written next, for any values and any number of buffers a call."""
     segment = _segment(tmp_path)
-    write = os.pwrite
-    monkeypatch.setattr(os, "pwrite", lambda fd, value, position: write(fd, value[:4], position))
-    assert segment.append([b"abc", b"defgh"]) == [0, 3]
-    assert (tmp_path / segment.file).read_bytes() == b"abcdefgh"
+
+    def short(fd: int, parts: Sequence[bytes], position: int) -> int:
+        assert len(parts) <= most_parts
+        return os.pwrite(fd, b"".join(parts)[:most], position)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "pwritev", short)
+        patch.setattr(segments, "_MOST_PARTS", most_parts)
+        places = segment.append(values)
+    data = (tmp_path / segment.file).read_bytes()
+    assert data == b"".join(values)
+    assert [data[place : place + len(value)] for place, value in zip(places, values, strict=True)] == values
     segment.close()
 
 
