@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
+import struct
 from pathlib import Path
 
 import pytest
@@ -198,15 +200,19 @@ def test_a_site_that_the_proxy_refuses_is_left_after_the_usual_attempts(loopback
         (b"HTTP/1.1 200 OK\r\nVia: " + 2**16 * b"x", FetchOutcome.FAILED),
         (b"", FetchOutcome.DEFERRED),
         (b"HTTP/1.1 200 OK\r\nVia: ", FetchOutcome.DEFERRED),
+        (None, FetchOutcome.DEFERRED),
     ],
-    ids=["no proxy", "speaks before it is asked", "endless head", "closes", "closes in its head"],
+    ids=["no proxy", "speaks before it is asked", "endless head", "closes", "closes in its head", "resets"],
 )
-def test_a_proxy_that_speaks_no_http(said: bytes, outcome: FetchOutcome) -> None:
+def test_a_proxy_that_speaks_no_http(said: bytes | None, outcome: FetchOutcome) -> None:
     """Nothing that it says becomes a page, and its head has an end; one that breaks off is no failure of the site."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(said)
+        if said is None:
+            at_once = struct.pack("ii", 1, 0)
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+        writer.write(said or b"")
         writer.close()
 
     async def main() -> FetchResult:
