@@ -365,8 +365,12 @@ class _Connector(aiohttp.TCPConnector):
             raise
 
     async def kept(self, key: ConnectionKey) -> Connection | None:
-        """A connection kept open."""
-        return await self._get(key, [])
+        """A connection kept open, on which nothing has come since its last response."""
+        while (found := await self._get(key, [])) is not None and found.protocol is not None:
+            if not found.protocol.should_close:
+                return found
+            found.close()
+        return None
 
     def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
         """As aiohttp's. Since a host keeps one connection, the hosts are counted."""

@@ -39,6 +39,7 @@ class Proxy:
         self._host, self._port = parsed.raw_host or "", parsed.port or 0
         user = base64.b64encode(f"{parsed.user}:{parsed.password or ''}".encode()).decode()
         self._credentials = f"Proxy-Authorization: Basic {user}\r\n" if parsed.user else ""
+        self._answers = False  # it answered the last request: then one that breaks off has not reached the site
 
     async def tunnel(self, url: yarl.URL, connect_s: float) -> socket.socket:
         """A connection to the host and port of a URL; the proxy itself must be reached in `connect_s`.
@@ -83,8 +84,12 @@ class Proxy:
             while b"\r\n\r\n" not in answer and len(answer) < _HEAD_BYTES:
                 piece = await loop.sock_recv(made, 4096)
                 if not piece:
-                    raise ProxyFailed
+                    raise ConnectionResetError
                 answer += piece
-        except ConnectionError:  # it broke off: a proxy that does not reach a site says so
+        except ConnectionError:
+            answered, self._answers = self._answers, False
+            if answered:
+                raise aiohttp.ClientConnectionError("the proxy breaks off") from None
             raise ProxyFailed from None
+        self._answers = True
         return answer

@@ -23,7 +23,7 @@ from stream.schema.topics import CONTROL
 from stream.text.user_errors import ConfigError
 from stream.text.wording import counted, one_line, size
 
-_ASK_S = 3.0  # for an answer of the proxy
+_ASK_S = 3.0  # for a connection to the proxy
 WHERE_THE_CONTACT_STANDS = "(in farmwatch.toml, by FARMWATCH_CRAWL_CONTACT, or by --set crawl.contact=...)"
 
 

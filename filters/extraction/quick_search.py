@@ -24,10 +24,10 @@ _TERM = re.compile(rf"(contains|starts-with|re:test)\({_VALUE}, *{_STRING}(?:, *
 _CONDITION = r"\[\s*((?:'[^']*'|[^'\[\]])*?)\s*\]"
 _TAGS = r"\[(self::\w+(?: or self::\w+)*)\]"
 _PATH = re.compile(rf"\(?\.//\*(?:{_TAGS})?{_CONDITION}(\)?\[1\])?(\[.*)?", re.S)
-_KEPT, _KEPT_CHARS = 4096, 200  # answers, and characters of an attribute with a kept answer
+_KEPT, _KEPT_CHARS = 1024, 200  # answers of a search, and characters of an attribute with a kept answer
 
 
-def quick(xpath: Any) -> Search:
+def search_for(xpath: Any) -> Search:
     """A search equal to the XPath of lxml; if that is for first elements (`[1]`), only for the first of the tree."""
     path = _PATH.fullmatch(xpath.path.strip())
     fits = path and _condition(path[2])

@@ -24,7 +24,7 @@ from filters.extraction.blocks import link_code_share, pack
 from filters.extraction.html_tree import parse
 from filters.extraction.interface import RETRY_LINK_CODE_SHARE, ExtractError, Extraction
 from filters.extraction.lone_text import make_paragraphs
-from filters.extraction.quick_search import quick
+from filters.extraction.quick_search import search_for
 
 _LEAST_PRECISE_SHARE = 0.25
 """Share of the characters of a flat text below which the precise text is a stub. Of 43 labelled pages with flat text
@@ -38,7 +38,7 @@ _TRAFILATURA = threading.Lock()  # one page at a time per process: patched names
 _core: Any = trafilatura.core
 _external: Any = trafilatura.external
 _SEARCHES = [
-    (vars(module), name, searches, [quick(search) for search in searches])
+    (vars(module), name, searches, [search_for(search) for search in searches])
     for module in (trafilatura.core, trafilatura.external, trafilatura.main_extractor)
     for name, searches in vars(module).items()
     if isinstance(searches, list) and searches and all(isinstance(search, XPath) for search in searches)

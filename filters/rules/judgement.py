@@ -120,7 +120,7 @@ def scored_text(
 ) -> tuple[str, str]:
     """A text of a page and its digest; of segments, those of these kinds. Unknown template lines count as its own."""
     if scores == TextName.MAIN:
-        return features.text, features.text_digest
+        return text_of(features), features.text_digest
     if scores == TextName.SEGMENTS:
         from filters.segments.segments import segment_text  # rarely needed
 
@@ -143,5 +143,5 @@ def scored_text(
 
         text = own_text(text_of(features), features.template_lines)
     else:
-        return features.text, features.text_digest
+        return text_of(features), features.text_digest
     return text, xxhash.xxh3_128_hexdigest(text.encode("utf-8", "replace"))

@@ -44,7 +44,7 @@ class Records:
 
 
 class Insertion:
-    """The records of one transaction: its callers add theirs, and `finish` inserts all at once."""
+    """The records of one transaction: its callers add theirs, and `finish` inserts all so far at once."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -88,6 +88,8 @@ class Insertion:
             "UPDATE segments SET live = live + ?, size = max(size, ?) WHERE id = ?",
             [(count, end, segment) for segment, (count, end) in self._named.items()],
         )
+        for done in (self._rows, self._following, self._added, self._named):
+            done.clear()
 
 
 def check_leases(database: sqlite3.Connection, group: str, member: str, epoch: int, leases: Mapping[int, int]) -> None:

@@ -49,7 +49,9 @@ class _Task(Generic[T]):
     error: BaseException | None = None
     done: bool = False
     leads: bool = False  # the caller leads the queue, or must do so next
-    turn: threading.Lock = field(default_factory=_taken_lock)  # the caller waits for it until the task is done or leads
+    turn: threading.Lock = field(
+        default_factory=_taken_lock
+    )  # of those that do not lead at once, until done or leading
 
 
 class _Group:

@@ -28,7 +28,7 @@ _SEGMENTS = msgspec.msgpack.Decoder(list[Segments] | None)
 
 
 class PackedFeatures(Features, frozen=True, kw_only=True):
-    """Features as JUDGE decodes them. The functions below read these and others; a record takes `text` as it is."""
+    """Features as JUDGE decodes them; a packed field is checked when the functions below read it, as of others too."""
 
     text: Raw = _packed("")  # type: ignore[assignment]
     quality: dict[str, Raw] = msgspec.field(default_factory=dict)  # type: ignore[assignment]
@@ -38,18 +38,18 @@ class PackedFeatures(Features, frozen=True, kw_only=True):
 
 def text_of(features: Features) -> str:
     """The main text."""
-    return _unpacked(_TEXT, features.text)
+    return _unpacked(_TEXT, features.text, "text")
 
 
 def quality_of(features: Features, text: str) -> list[float | None]:
     """The quality measures of a text of the page; none if the page lacks it."""
     values = features.quality.get(text)
-    return [] if values is None else _unpacked(_NUMBERS, values)
+    return [] if values is None else _unpacked(_NUMBERS, values, f"quality {text}")
 
 
 def structure_of(features: Features) -> list[float | None]:
     """The measures of the structure; none of a page that was not parsed."""
-    return _unpacked(_NUMBERS, features.structure)
+    return _unpacked(_NUMBERS, features.structure, "structure")
 
 
 def is_parsed(features: Features) -> bool:
@@ -59,15 +59,15 @@ def is_parsed(features: Features) -> bool:
 
 def segments_of(features: Features) -> list[Segments] | None:
     """The segments; None = of an older epoch."""
-    return _unpacked(_SEGMENTS, features.segments)
+    return _unpacked(_SEGMENTS, features.segments, "segments")
 
 
-def _unpacked(decoder: msgspec.msgpack.Decoder[Any], value: T) -> T:
+def _unpacked(decoder: msgspec.msgpack.Decoder[Any], value: T, field: str) -> T:
     """The value of a field, which may be packed. Raises BadRecord."""
     if not isinstance(value, Raw):
         return value
     try:
         unpacked: T = decoder.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadRecord(f"not a Features record: {error}") from error
+        raise BadRecord(f"not a Features record, {field}: {error}") from error
     return unpacked

@@ -327,7 +327,7 @@ def decode(kind: type[R], value: bytes) -> R:
         version = _version_of(value)
         if version is not None and version > kind.VERSION:
             raise _too_new(kind, version) from error
-        raise BadRecord(f"not a {kind.__name__.lstrip('_')} record: {error}") from error
+        raise BadRecord(f"not a {_name_of(kind)} record: {error}") from error
     if record.v > kind.VERSION:
         raise _too_new(kind, record.v)
     return record
@@ -354,6 +354,11 @@ def kind_of(topic: str) -> type[Record] | None:
     return next((_KINDS[name] for name in (topic, topic.rpartition(".")[0]) if name in _KINDS), None)
 
 
+def _name_of(kind: type[Record]) -> str:
+    """Its name, or of what a topic has if it is a view of that."""
+    return next((base for base in kind.__mro__ if base in _KINDS.values()), kind).__name__.lstrip("_")
+
+
 def read(kind: type[R], message: Message) -> R:
     """Decode the record of a message. Raises as `decode`, and BadRecord for damaged bytes."""
     if message.damage:
@@ -370,4 +375,4 @@ def _version_of(value: bytes) -> int | None:
 
 
 def _too_new(kind: type[Record], version: int) -> SchemaTooNew:
-    return SchemaTooNew(f"{kind.__name__} record has schema {version}, this farmwatch reads up to {kind.VERSION}")
+    return SchemaTooNew(f"{_name_of(kind)} record has schema {version}, this farmwatch reads up to {kind.VERSION}")

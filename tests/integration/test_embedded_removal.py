@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from stream.embedded.database import DATABASE
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import At, CleanupPolicy, Commit, StateChange, Topic
+from stream.log.errors import UnknownTopic
 from tests.support.logs.embedded_worker import sql, worker_process
+from tests.support.waiting import wait_until
 from tests.support.worlds import record, settle, values
 
 RECORDS, KEYS = 12_000, 6_000
@@ -103,3 +108,27 @@ def test_others_commit_while_much_is_removed(log: EmbeddedLog) -> None:
     thread.join()
     assert during >= 3
     assert values(log.read("stays", 0)) == ["v", *map(str, range(appended))]
+
+
+def test_no_record_is_accepted_after_the_removal_in_one_transaction(folder: Path, log: EmbeddedLog) -> None:
+    """Of an append, a removal and an append that are committed together, the last one is refused."""
+    errors = dict[int, Exception]()
+
+    def append(n: int) -> None:
+        try:
+            log.append([record("pairs", 0, "k", "v")])
+        except UnknownTopic as error:
+            errors[n] = error
+
+    appends = [threading.Thread(target=append, args=(n,)) for n in range(4)]
+    threads = [*appends[:3], threading.Thread(target=log.remove, args=(["pairs"],)), appends[3]]
+    with closing(sqlite3.connect(folder / DATABASE, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for n, thread in enumerate(threads):  # the first two lead groups of their own, the others are one
+            thread.start()
+            wait_until(lambda n=n: len(log._writer._queue) == max(n - 1, 0), what="the thread waits")
+        other.execute("ROLLBACK")
+    for thread in threads:
+        thread.join()
+    assert list(errors) == [3]
+    assert rows(folder)["removed"] == 0

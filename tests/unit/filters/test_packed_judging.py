@@ -13,6 +13,7 @@ from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from filters.stages.judge import JudgeStage, request_of
+from stream.log.errors import BadRecord
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.schema.records import Features, decode, encode
@@ -57,3 +58,16 @@ def test_verdicts_and_requests_are_those_of_whole_features(name: str, pages: lis
             expected.append(encode(request_of(page, verdict, text, "")))
     assert [output.value for output in context.outputs] == expected
     assert len(pages) < len(expected) < 2 * len(pages)
+
+
+@pytest.mark.data
+def test_a_kept_page_whose_text_is_no_text_is_a_bad_record(pages: list[Features]) -> None:
+    """It has a dead letter of JUDGE, instead of a request that SCORE cannot read."""
+    stage = JudgeStage(load_ruleset("default"))
+    kept = next(page for page in pages if judge_and_text(page, stage.ruleset)[0].verdict in KEPT)
+    damaged = encode(replace(kept, text="\x00mark\x00")).replace(b"\x00mark\x00", b"\xff" * 6)
+    record = decode(stage.inputs["features"], damaged)
+    assert isinstance(record, Features)
+    (prepared,) = stage.prepare([record])
+    with pytest.raises(BadRecord, match="not a Features record, text"):
+        stage.process(record, prepared, Context(0, None, Meter(), now_ms=5))

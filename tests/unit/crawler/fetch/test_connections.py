@@ -30,6 +30,7 @@ from tests.support.web.loopback_dns import A, LoopbackDns, Zone
 
 pytestmark = pytest.mark.slow
 
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n"
 PUBLIC = ("aiohttp.abc", "aiohttp.http", "aiohttp.typedefs", "aiohttp.web")
 
 
@@ -207,3 +208,32 @@ def test_the_thread_hands_on_its_share(loopback: Web) -> None:
     finally:
         thread.close()
     assert answer.outcome is FetchOutcome.DEFERRED and answer.not_before_ms - answer.started_ms > 39_000
+
+
+@pytest.mark.parametrize(
+    "late", [HEAD % 50, HEAD % 5 + b"STALE", 2**20 * b"x"], ids=["a head", "a whole response", "a flood"]
+)
+def test_what_comes_between_two_requests_answers_none(late: bytes) -> None:
+    """A connection on which a server wrote after its response is not used again: the next page is fetched as it is."""
+    connections = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        while True:
+            path = (await reader.readuntil(b"\r\n\r\n")).split()[1]
+            writer.write(HEAD % 2 + path)
+            await writer.drain()
+            await asyncio.sleep(0.05)
+            writer.write(late)
+
+    async def main() -> list[FetchResult]:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        settings = settings_for(f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        async with server, Fetcher(settings) as fetcher:
+            first = await fetcher.fetch(job_for("http://a.test/1"))
+            await asyncio.sleep(0.3)
+            return [first, await asyncio.wait_for(fetcher.fetch(job_for("http://a.test/2")), 60)]
+
+    answers = asyncio.run(main())
+    assert [answer.body for answer in answers] == [b"/1", b"/2"] and connections == 2

@@ -226,6 +226,27 @@ def test_a_proxy_that_speaks_no_http(said: bytes | None, outcome: FetchOutcome) 
     assert (answer.outcome, answer.status, answer.body) == (outcome, 0, b"")
 
 
+def test_a_site_at_which_the_proxy_breaks_off_has_failed_itself() -> None:
+    """While it answers for others, a broken connection means that it does not reach the site, which is given up."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked = await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"" if b"dead.test" in asked else b"HTTP/1.1 403 Forbidden\r\n\r\n")
+        writer.close()
+
+    async def main() -> list[FetchResult]:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        proxy = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        settings = settings_for("", resolve_to={}, proxy=proxy)
+        async with server, Fetcher(settings, resolver=FixedDns("192.0.2.1")) as fetcher:
+            urls = [f"http://{host}.test/" for host in ("dead", "good", "dead", "dead")]
+            return [await fetcher.fetch(job_for(url)) for url in urls]
+
+    before, _, after, alone = asyncio.run(main())
+    assert (before.outcome, alone.outcome) == (FetchOutcome.DEFERRED, FetchOutcome.DEFERRED)
+    assert (after.outcome, after.reason, after.unreachable) == (FetchOutcome.FAILED, "connection", True)
+
+
 def test_each_lookup_of_the_proxy_counts(loopback: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name with several addresses, which change from one lookup to the next, is reached at one that answers."""
     addresses = iter([["127.0.0.1", "::1"], ["127.0.0.2", "127.0.0.1"]] * 2)

@@ -15,7 +15,7 @@ from trafilatura import xpaths
 
 from farmwatch.labels.labelled_pages import LabelledPages
 from filters.extraction.html_tree import ParseFailed, parse
-from filters.extraction.quick_search import _Answers, quick
+from filters.extraction.quick_search import _Answers, search_for
 from filters.extraction.trafilatura_text import _SEARCHES
 
 XPATHS = [xpath for value in vars(xpaths).values() if isinstance(value, list) for xpath in value]
@@ -43,7 +43,7 @@ def trees() -> st.SearchStrategy[Any]:
 
 def assert_same(tree: Any, xpath: Any) -> None:
     most = 1 if xpath in xpaths.BODY_XPATH else None  # Trafilatura takes the first
-    assert quick(xpath)(tree)[:most] == xpath(tree)[:most], xpath.path
+    assert search_for(xpath)(tree)[:most] == xpath(tree)[:most], xpath.path
 
 
 @given(trees())
@@ -93,7 +93,7 @@ def test_trafilatura_searches_quickly() -> None:
 def test_other_forms_stay_as_they_are(path: str) -> None:
     """An XPath that is not understood is used itself."""
     xpath = etree.XPath(path, namespaces={"re": xpaths.REGEXP_NS})
-    assert quick(xpath) is xpath
+    assert search_for(xpath) is xpath
 
 
 def test_no_page_fills_the_memory() -> None:

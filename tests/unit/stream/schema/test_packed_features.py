@@ -57,7 +57,7 @@ def test_an_older_record_has_the_defaults() -> None:
     assert (text_of(packed), structure_of(packed), segments_of(packed), packed.quality) == ("", [], None, {})
     assert not is_parsed(packed)
     assert encode(packed) == encode(whole)
-    with pytest.raises(SchemaTooNew):
+    with pytest.raises(SchemaTooNew, match=r"^Features record"):
         decode(PackedFeatures, msgspec.msgpack.encode([2, "f", "a.example", "p", "u", "e"]))
 
 
