@@ -239,8 +239,8 @@ class Fetcher:
                 self._proxy_failed_at = 0.0
             except NoSocketLeft:
                 raise self._on_no_socket(context) from None
-            except ProxyFailed:
-                raise self._on_proxy_failed(context) from None
+            except ProxyFailed as error:
+                raise self._on_proxy_failed(context, str(error)) from None
             except FetchEnded:
                 if not context.address:
                     self._connections.failed(addresses)
@@ -288,12 +288,12 @@ class Fetcher:
         _log.warning("no_socket_left")
         return self._put_off(context, _STARVED_MS)
 
-    def _on_proxy_failed(self, context: FetchContext) -> FetchEnded:
+    def _on_proxy_failed(self, context: FetchContext, why: str) -> FetchEnded:
         """The proxy is down, for all sites: none is blamed, and the job comes again later."""
         settings, now = self._settings, self._clock()
         if not self._proxy_failed_at:
             self._proxy_failed_at = now
-            _log.warning("proxy_failed")
+            _log.warning("proxy_failed", why=why)
         wait_s = max(settings.retry_s, (now - self._proxy_failed_at) / 4)  # ever more rarely, as without a network
         return self._put_off(context, int(1000 * min(wait_s, settings.park_cap_s)))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 import re
 import socket
 
@@ -52,7 +53,7 @@ class Proxy:
             found = _STATUS.match(answer)
             status = int(found[1]) if found else 0
             if not found or status in _SERVES_NOBODY:
-                raise ProxyFailed
+                raise ProxyFailed(f"it answered {status}" if found else "its answer is no HTTP")
             if status == _REFUSES_SITE:
                 raise SiteRefused
             if status // 100 != 2 or not answer.endswith(b"\r\n\r\n"):  # the site sends nothing before it is asked
@@ -72,7 +73,7 @@ class Proxy:
         except OSError as error:  # TimeoutError included
             if error.errno in STARVED:
                 raise
-            raise ProxyFailed from None
+            raise ProxyFailed(os.strerror(error.errno) if error.errno else "no answer") from None
 
     async def _ask(self, made: socket.socket, target: str) -> bytes:
         """The answer up to the end of its head, with what came with it."""
@@ -90,6 +91,6 @@ class Proxy:
             answered, self._answers = self._answers, False
             if answered:
                 raise aiohttp.ClientConnectionError("the proxy breaks off") from None
-            raise ProxyFailed from None
+            raise ProxyFailed("it breaks off") from None
         self._answers = True
         return answer

@@ -116,7 +116,7 @@ def test_a_private_target_is_refused_before_the_proxy_is_asked(loopback: Web, ad
 
 @pytest.mark.parametrize("url", ["http://a.test/", "https://a.test/"])
 def test_a_proxy_that_is_down_is_no_failure_of_a_site(url: str) -> None:
-    """The job comes again later as if it was never tried; the log says so once, without the password."""
+    """The job comes again later as if it was never tried; the log says so and why once, without the password."""
     settings = settings_for("", resolve_to={}, proxy="http://ann:hush@127.0.0.1:9", retry_s=30.0)
     with capture_logs() as logs:
         robots = job_for("http://b.test/robots.txt", RequestKind.ROBOTS)
@@ -124,7 +124,8 @@ def test_a_proxy_that_is_down_is_no_failure_of_a_site(url: str) -> None:
     for answer in answers:
         assert answer.outcome is FetchOutcome.DEFERRED and answer.requests == [] and not answer.unreachable
         assert answer.not_before_ms - answer.started_ms >= 30_000
-    assert [entry["event"] for entry in logs] == ["proxy_failed"] and "hush" not in str(logs)
+    assert [(entry["event"], entry["why"]) for entry in logs] == [("proxy_failed", "Connection refused")]
+    assert "hush" not in str(logs)
 
 
 def test_a_proxy_that_stays_down_is_asked_more_rarely() -> None:
