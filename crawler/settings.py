@@ -14,9 +14,8 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z_-]{0,62}")  # a product token by RFC 9309 s
 _CONTACT = re.compile(r"(https?://[^\s()]+\.[^\s()]+|[^\s()@]+@[^\s()@]+\.[^\s()@]+)")
 _ORIGIN = re.compile(r"https://[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::[0-9]{1,5})?(?![^/?#])")
 _PORT = "(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
-PROXY = re.compile(
-    rf"http://([^\s/?#@:]+(?::[^\s/?#@]*)?@)?((?:[A-Za-z0-9_-]{{1,63}}(?:\.[A-Za-z0-9_-]{{1,63}})*|\[[0-9a-fA-F:.]+\]):{_PORT})/?"
-)
+_HOST = r"(?:[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*|\[[0-9a-fA-F:.]+\])"
+PROXY = re.compile(rf"http://([^\s/?#@:]+(?::[^\s/?#@]*)?@)?({_HOST}:{_PORT})/?")
 """A value of crawl.proxy; its groups are the user, which may be missing, and HOST:PORT."""
 _A_KEY = re.compile(  # at the end of a path: a key in place of the file's name is joined to the folder
     "(?:^|/)(?:(?:0x)?(?:[0-9A-Fa-f]{2}:?){32,64}"

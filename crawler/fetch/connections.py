@@ -17,7 +17,6 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 
 import aiohttp
@@ -35,8 +34,7 @@ from crawler.fetch.context import FetchContext
 from crawler.fetch.dns_cache import DnsCache
 from crawler.fetch.proxy import Proxy
 from crawler.settings import CrawlSettings
-from crawler.signing.request_signer import RequestSigner
-from crawler.signing.signing_key import read_key
+from crawler.signing.request_signer import signer_of
 from crawler.web.content_encoding import ACCEPTED
 from crawler.web.response_head import HEAD_CAP_BYTES, begins_head, head_end, is_interim, plain_head
 
@@ -384,12 +382,6 @@ def request_head(target: str, headers: Headers) -> bytes:
     if head.count("\r") != len(headers) or head.count("\n") != len(headers) or "\0" in head:
         raise ValueError("a header of the request has more than one line")
     return f"{head}\r\n\r\n".encode()
-
-
-def signer_of(settings: CrawlSettings) -> RequestSigner | None:
-    """What signs the requests; None: nothing. Raises BadSigningKey, MissingExtra, BadCrawlSettings."""
-    file = settings.signature.key
-    return RequestSigner(read_key(Path(file).expanduser()), settings.signature_agent) if file else None
 
 
 def room_for(connections: int) -> None:

@@ -13,8 +13,10 @@ import base64
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 
-from crawler.signing.signing_key import SigningKey
+from crawler.settings import CrawlSettings
+from crawler.signing.signing_key import SigningKey, read_key
 
 LABEL = "sig1"
 EARLIER_S = 60  # that a signature begins before now
@@ -46,3 +48,9 @@ class RequestSigner:
         base = f'"@authority": {authority}\n{self._signed_agent}"@signature-params": {given}'
         signature = base64.b64encode(self._sign(base.encode())).decode()
         return [self._agent, ("Signature-Input", f"{LABEL}={given}"), ("Signature", f"{LABEL}=:{signature}:")]
+
+
+def signer_of(settings: CrawlSettings) -> RequestSigner | None:
+    """What signs the requests; None: nothing. Raises BadSigningKey, MissingExtra, BadCrawlSettings."""
+    file = settings.signature.key
+    return RequestSigner(read_key(Path(file).expanduser()), settings.signature_agent) if file else None

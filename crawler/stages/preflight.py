@@ -7,9 +7,9 @@ from pathlib import Path
 
 from crawler.errors import ArchiveUnwritable
 from crawler.fetch.address_guard import FixedResolver
-from crawler.fetch.connections import signer_of
 from crawler.fetch.dns_cache import DnsCache
 from crawler.settings import CrawlSettings
+from crawler.signing.request_signer import signer_of
 
 
 def check_settings(settings: CrawlSettings, *, contact_required: bool = True) -> None:

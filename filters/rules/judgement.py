@@ -119,8 +119,6 @@ def scored_text(
     features: Features, scores: TextName, kinds: Sequence[str] = OF_SITE, fluent: Fluent | None = None
 ) -> tuple[str, str]:
     """A text of a page and its digest; of segments, those of these kinds. Unknown template lines count as its own."""
-    if scores == TextName.MAIN:
-        return text_of(features), features.text_digest
     if scores == TextName.SEGMENTS:
         from filters.segments.segments import segment_text  # rarely needed
 

@@ -44,7 +44,7 @@ class Records:
 
 
 class Insertion:
-    """The records of one transaction: its callers add theirs, and `finish` inserts all so far at once."""
+    """The records of one transaction: its callers add theirs, and `insert` writes all so far at once."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -77,8 +77,8 @@ class Insertion:
             offsets.append(offset)
         return offsets
 
-    def finish(self) -> None:
-        """Insert the records, and update their partitions and segments."""
+    def insert(self) -> None:
+        """Insert the records added since the last call, and update their partitions and segments."""
         self._database.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
         self._database.executemany(
             "UPDATE partitions SET next = ?, bytes = bytes + ? WHERE id = ?",

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from stream.embedded import groups
-from stream.embedded.commit import Insertion, Records, write_state
+from stream.embedded.commit import Records, write_state
 from stream.embedded.database import SEGMENTS, at_rest, how_to_read, prepare, require_readable, translated_errors
 from stream.embedded.erasing import clear_unnamed, erase_keys, erasing, rebuild
 from stream.embedded.groups import Moment
@@ -307,12 +307,9 @@ class EmbeddedLog:
 
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
         """See `Log.remove`. A later `expire` removes segment files that another process still writes."""
-
-        def apply(database: sqlite3.Connection, insertion: Insertion) -> tuple[list[int], int]:
-            insertion.finish()  # records of the same group of writes go too
-            return take_out(database, self._prefix, topics, groups, stores, self._moment())
-
-        ids, freed = self._writer.run(apply)
+        ids, freed = self._writer.run(
+            lambda database, _: take_out(database, self._prefix, topics, groups, stores, self._moment())
+        )
         self._topics.forget()
         self._writer.drop(ids)
         with self._reader() as reader:

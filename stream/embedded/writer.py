@@ -49,9 +49,8 @@ class _Task(Generic[T]):
     error: BaseException | None = None
     done: bool = False
     leads: bool = False  # the caller leads the queue, or must do so next
-    turn: threading.Lock = field(
-        default_factory=_taken_lock
-    )  # of those that do not lead at once, until done or leading
+    # who does not lead at once waits for it until the task is done or leads
+    turn: threading.Lock = field(default_factory=_taken_lock)
 
 
 class _Group:
@@ -291,11 +290,13 @@ class Writer:
         insertion = Insertion(database)
         try:
             for task in tasks:
+                if not task.records.rows:  # it may read or remove those of the tasks before it
+                    insertion.insert()
                 try:
                     task.result = task.apply(database, insertion)
                 except StreamError as error:
                     task.error = error
-            insertion.finish()
+            insertion.insert()
             ends = True
             database.execute("COMMIT")
         except BaseException as error:

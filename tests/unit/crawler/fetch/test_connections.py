@@ -216,6 +216,7 @@ def test_the_thread_hands_on_its_share(loopback: Web) -> None:
 def test_what_comes_between_two_requests_answers_none(late: bytes) -> None:
     """A connection on which a server wrote after its response is not used again: the next page is fetched as it is."""
     connections = 0
+    answered, written = asyncio.Event(), asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal connections
@@ -223,16 +224,18 @@ def test_what_comes_between_two_requests_answers_none(late: bytes) -> None:
         while True:
             path = (await reader.readuntil(b"\r\n\r\n")).split()[1]
             writer.write(HEAD % 2 + path)
-            await writer.drain()
-            await asyncio.sleep(0.05)
-            writer.write(late)
+            if path == b"/1":
+                await answered.wait()
+                writer.write(late)
+                written.set()
 
     async def main() -> list[FetchResult]:
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         settings = settings_for(f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
         async with server, Fetcher(settings) as fetcher:
             first = await fetcher.fetch(job_for("http://a.test/1"))
-            await asyncio.sleep(0.3)
+            answered.set()
+            await written.wait()
             return [first, await asyncio.wait_for(fetcher.fetch(job_for("http://a.test/2")), 60)]
 
     answers = asyncio.run(main())

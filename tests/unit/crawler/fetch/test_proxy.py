@@ -285,6 +285,8 @@ def test_each_lookup_of_the_proxy_counts(loopback: Web, monkeypatch: pytest.Monk
         ("http://proxy.example:0", False),
         ("http://proxy.example:65535", True),
         ("http://proxy.example:65536", False),
+        ("http://proxy..example:3128", False),
+        (f"http://{64 * 'p'}.example:3128", False),
     ],
 )
 def test_other_proxies_are_refused(proxy: str, is_right: bool) -> None:
